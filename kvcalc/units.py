@@ -137,38 +137,34 @@ def _number(digits: str, text: str) -> float:
     return float(digits.replace(",", "").replace("_", ""))
 
 
-@cache
 def _factor(name: str, unit: str, text: str) -> float:
     import pint
 
-    ureg = registry()
-    # "10/s" is a rate of plain events: pint reads a bare leading slash only after a 1.
-    expression = "1 " + name if name.startswith("/") else name
     try:
-        quantity = ureg.Quantity(1.0, ureg.parse_units(expression.removeprefix("1 ")))
-    except Exception:  # noqa: BLE001 - pint raises a dozen types on text that is not a unit
-        quantity = None
-    if quantity is None and name.startswith("/"):
-        try:
-            quantity = 1.0 / ureg.Quantity(1.0, ureg.parse_units(name[1:].strip()))
-        except Exception:  # noqa: BLE001
-            quantity = None
-    if quantity is None:
-        raise UnitError(f"{text!r}: unknown unit {name!r}; {_hint(name, unit)}")
-    try:
-        return float(quantity.m_as(_target(unit)))
+        return _ratio(name, unit)
     except pint.DimensionalityError:
         raise UnitError(
             f"{text!r} has the unit {name}, which is not a {unit}; {_UNIT_HINTS.get(unit, 'use ' + unit)}"
         ) from None
+    except Exception:
+        # pint raises a dozen types, some of them AssertionError, on text that names no unit.
+        raise UnitError(f"{text!r}: unknown unit {name!r}; {_hint(name, unit)}") from None
 
 
 @cache
-def _target(unit: str) -> "pint.Unit":
+def _ratio(name: str, unit: str) -> float:
+    return float(_quantity(name).m_as(_quantity(unit).units))
+
+
+def _quantity(name: str) -> "pint.Quantity[float]":
     ureg = registry()
-    if unit == "1/second":
-        return (1 / ureg.Quantity(1.0, "second")).units
-    return ureg.parse_units(unit)
+    quantity: pint.Quantity[float]
+    # "/s" is a rate of plain events, and pint has no unit that begins with a slash.
+    if name.startswith(("/", "1/")):
+        quantity = ureg.Quantity(1.0, "") / _quantity(name.partition("/")[2].strip())
+    else:
+        quantity = ureg.Quantity(1.0, ureg.parse_units(name))
+    return quantity
 
 
 def _hint(name: str, unit: str) -> str:
