@@ -26,6 +26,9 @@ Storage = Literal["kv", "index", "conv", "state", "float32"]
 unless an engine says otherwise), the recurrent state's (`mamba_ssm_dtype`), or always fp32."""
 
 
+GrowthKind = Literal["linear", "window", "chunk", "constant", "strided"]
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """One array that an entry of a component consists of: `heads` x `width` x `rows` elements."""
@@ -66,7 +69,7 @@ class Growth:
     encoder token).  strided: one entry per `size` tokens, floor(n / size).
     """
 
-    kind: Literal["linear", "window", "chunk", "constant", "strided"]
+    kind: GrowthKind
     size: int = 0
 
     def entries(self, tokens: Tokens) -> Count:
