@@ -1,11 +1,38 @@
 """MHA, GQA and MQA: one key and one value per KV head and token, in every layer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from kvcalc.shapes.components import LINEAR, Attention, Component, Growth, ModelShape, Tensor
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.context import longest_context
 
 MODEL_TYPES = ("llama",)
+
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+HIDDEN = ("hidden_size", "n_embd", "d_model")
+QUERY_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "num_attention_groups")
+HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """The head shape that all attention layers of a model share, and its layer count."""
+
+    layers: int
+    hidden: int
+    query_heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+
+    def component(self, kind: str, layers: Sequence[int], growth: Growth = LINEAR) -> Component:
+        """Return a component of `layers` with these heads."""
+        return kv_component(
+            kind, layers, self.kv_heads, self.key_dim, self.value_dim, self.query_heads, growth
+        )
 
 
 def kv_entry(heads: int, key_dim: int, value_dim: int) -> tuple[Tensor, ...]:
@@ -32,21 +59,49 @@ def kv_component(
     )
 
 
-def build(config: Config) -> ModelShape:
-    """Build the shape of a model whose layers are all ordinary full attention."""
-    layers = config.integer("num_hidden_layers")
-    query_heads = config.integer("num_attention_heads")
-    heads = config.integer("num_key_value_heads", default=query_heads)
-    hidden = config.integer("hidden_size")
-    head_dim = config.integer("head_dim", default=0) or hidden // query_heads
-    return ModelShape(
-        name=config.where,
-        model_type=config.model_type,
-        components=(
-            kv_component("full_attention", range(layers), heads, head_dim, head_dim, query_heads),
-        ),
-        layers=layers,
+def read_dimensions(config: Config, kv_heads: int | None = None) -> Dimensions:
+    """Read layer count and head shape under any of their names.
+
+    `kv_heads` is for families whose KV heads follow a rule of their own.  `head_dim` wins over
+    hidden / heads wherever it is given: Qwen3-32B has 64 heads of 128 on a hidden size of 5120.
+    """
+    query_heads = config.size(*QUERY_HEADS)
+    hidden = config.size(*HIDDEN)
+    if kv_heads is None:
+        kv_heads = config.size(*KV_HEADS, default=query_heads)
+    head_dim = config.integer(*HEAD_DIM, default=0) or hidden // query_heads
+    if head_dim < 1:
+        raise config.refuse(QUERY_HEADS[0], f"{query_heads} heads do not fit a hidden size of {hidden}")
+    return Dimensions(
+        layers=config.size(*LAYERS),
         hidden=hidden,
         query_heads=query_heads,
-        max_tokens=config.integer("max_position_embeddings", default=None),
+        kv_heads=kv_heads,
+        key_dim=head_dim,
+        value_dim=head_dim,
     )
+
+
+def shape_of(
+    config: Config,
+    dimensions: Dimensions,
+    components: Sequence[Component],
+    **extra: Any,  # noqa: ANN401 - any further field of ModelShape
+) -> ModelShape:
+    """Return the shape made of `components`; `extra` sets further fields (draft, notes, ...)."""
+    fields: Mapping[str, Any] = {
+        "name": config.where,
+        "model_type": config.model_type,
+        "layers": dimensions.layers,
+        "hidden": dimensions.hidden,
+        "query_heads": dimensions.query_heads,
+        "max_tokens": longest_context(config),
+        **extra,
+    }
+    return ModelShape(components=tuple(part for part in components if part.layers), **fields)
+
+
+def build(config: Config) -> ModelShape:
+    """Build the shape of a model whose layers are all ordinary full attention."""
+    dimensions = read_dimensions(config)
+    return shape_of(config, dimensions, [dimensions.component("full_attention", range(dimensions.layers))])
