@@ -83,5 +83,5 @@ def mixed_pool(layout: Layout, size: float, block: int) -> Pool:
 def lay_out(shape: ModelShape, settings: EngineSettings) -> GenericLayout:
     """Return the engine-free layout of `shape`."""
     check_ranks(shape, settings, settings.tp)
-    logical, per_gpu = sizes(shape, settings, model_precision(shape, settings))
-    return GenericLayout(shape, settings, logical, per_gpu, shape.notes)
+    sized = sizes(shape, settings, model_precision(shape, settings))
+    return GenericLayout(shape, settings, sized.logical, sized.per_gpu, shape.notes)

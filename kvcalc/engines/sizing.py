@@ -15,6 +15,9 @@ from kvcalc.shapes.formats import RowBytes, Side, find_format, slot_bytes
 
 Convert = Callable[[Component], ComponentBytes]
 
+DRAFT = "draft"
+"""Kind of the components of MTP and EAGLE layers, whatever the draft's own attention is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Precision:
@@ -101,13 +104,12 @@ def draft_components(shape: ModelShape, settings: EngineSettings) -> tuple[Compo
     if wanted == 0 or (wanted is None and not settings.spec_tokens):
         return ()
     own = shape.draft
-    if wanted is None or not own:
-        if own or wanted is None:
-            return own
-        own = tuple(part for part in shape.components_for(settings.engine) if part.growth.kind == "linear")[
-            :1
-        ]
-    return tuple(replace(part, kind="draft", layers=part.layers[:1] * (wanted or 1)) for part in own)
+    if not own:
+        cached = shape.components_for(settings.engine)
+        own = tuple(replace(part, layers=(shape.layers,)) for part in cached if part.growth.kind == "linear")
+    if wanted is not None:
+        own = tuple(replace(part, layers=part.layers[:1] * wanted) for part in own)
+    return tuple(replace(part, kind=DRAFT) for part in own)
 
 
 def stage_bounds(layers: int, pp: int) -> tuple[int, ...]:
@@ -130,36 +132,48 @@ def stage_bounds(layers: int, pp: int) -> tuple[int, ...]:
 
 def fullest_stage(
     components: Iterable[Component], layers: int, pp: int, convert: Convert, tokens: int
-) -> tuple[ComponentBytes, ...]:
-    """Return the components of the pipeline stage that holds most bytes after `tokens` tokens."""
+) -> tuple[Component, ...]:
+    """Return what the pipeline stage holds that keeps most bytes after `tokens` tokens."""
     components = tuple(components)
     last = max((index + 1 for part in components for index in part.layers), default=0)
-    bounds = stage_bounds(layers, pp)
-    bounds = (*bounds[:-1], max(layers, last))  # draft layers sit on the last stage
+    bounds = (*stage_bounds(layers, pp)[:-1], max(layers, last))  # draft layers sit on the last stage
     stages = [
-        tuple(convert(piece) for part in components if (piece := _between(part, start, stop)).layers)
+        tuple(piece for part in components if (piece := _between(part, start, stop)).layers)
         for start, stop in pairwise(bounds)
     ]
-    return max(stages, key=lambda stage: sum(float(part.stored_at(tokens)) for part in stage))
+    return max(stages, key=lambda stage: sum(float(convert(part).stored_at(tokens)) for part in stage))
 
 
 def _between(part: Component, start: int, stop: int) -> Component:
     return replace(part, layers=tuple(index for index in part.layers if start <= index < stop))
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Components in bytes: of one logical copy, and of the GPU that holds most."""
+
+    logical: tuple[ComponentBytes, ...]
+    per_gpu: tuple[ComponentBytes, ...]
+    stage: tuple[Component, ...]  # what that GPU's pipeline stage consists of, not yet split over ranks
+
+
 def sizes(
-    shape: ModelShape, settings: EngineSettings, precision: Precision, tp: int | None = None
-) -> tuple[tuple[ComponentBytes, ...], tuple[ComponentBytes, ...]]:
-    """Return the components of one logical copy and those of the GPU that holds most."""
-    components = cached_components(shape, settings)
+    shape: ModelShape,
+    settings: EngineSettings,
+    precision: Precision,
+    components: tuple[Component, ...] | None = None,
+    ranks: int | None = None,
+) -> Sizes:
+    """Size `components` (by default what the engine caches), split over `ranks` (by default tp)."""
+    components = cached_components(shape, settings) if components is None else components
+
+    def per_rank(part: Component) -> ComponentBytes:
+        return component_bytes(part, precision, ranks or settings.tp, settings.dcp)
+
     tokens = settings.max_len or shape.max_tokens or 1
-    logical = tuple(component_bytes(part, precision) for part in components)
-    ranks = settings.tp if tp is None else tp
-    per_gpu = fullest_stage(
-        components,
-        shape.layers,
-        settings.pp,
-        lambda part: component_bytes(part, precision, ranks, settings.dcp),
-        tokens,
+    stage = fullest_stage(components, shape.layers, settings.pp, per_rank, tokens)
+    return Sizes(
+        logical=tuple(component_bytes(part, precision) for part in components),
+        per_gpu=tuple(per_rank(part) for part in stage),
+        stage=stage,
     )
-    return logical, per_gpu

@@ -132,6 +132,12 @@ FORMATS: tuple[Format, ...] = (
     _turbo("turboquant_k3v4_nc", 3, 4),
     _turbo("turboquant_3bit_nc", 3, 3),
     Format(
+        "fp8_block128",  # one fp32 scale per 128 values: keys of DeepSeek's indexer, 132 B
+        Packing(8, group=128, group_bytes=4),
+        ("generic", "vllm", "sglang"),
+        _VLLM,
+    ),
+    Format(
         "fp8_ds_mla",  # 512 fp8 + 4 fp32 scales + 64 bf16 = 656
         Packing(8, group=128, group_bytes=4),
         ("generic", "vllm", "sglang"),
