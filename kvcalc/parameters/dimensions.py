@@ -1,0 +1,67 @@
+"""The handful of sizes that nearly every decoder has, read under any of their names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kvcalc.errors import UnsupportedModelError
+from kvcalc.parameters.counts import Layers
+from kvcalc.shapes.config import Config
+
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
+HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels", "attention_head_dim")
+INNER = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff")
+VOCABULARY = ("padded_vocab_size", "vocab_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """Sizes of a decoder: hidden width, heads, feed-forward width, vocabulary."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    inner: int
+    vocabulary: int
+
+    @property
+    def all_layers(self) -> Layers:
+        """Indices of all decoder layers."""
+        return tuple(range(self.layers))
+
+
+def read(config: Config, defaults: Mapping[str, int] | None = None) -> Dimensions:
+    """Read the sizes of a decoder; `defaults` are those of the model class for absent keys."""
+    known = defaults or {}
+
+    def size(names: tuple[str, ...], absent: int | None = None) -> int:
+        fallback = next((known[name] for name in names if name in known), absent)
+        if fallback is None:
+            return config.integer(*names)
+        return config.integer(*names, default=fallback)
+
+    hidden = size(HIDDEN)
+    heads = size(HEADS, absent=0)
+    dim = size(HEAD_DIM, absent=0)
+    if not dim and heads:
+        if hidden % heads:
+            raise UnsupportedModelError(
+                f"{config.where}: hidden_size: {hidden} is not a multiple of {heads} attention heads"
+            )
+        dim = hidden // heads
+    inner = config.own(*INNER)
+    return Dimensions(
+        hidden=hidden,
+        layers=size(LAYERS),
+        heads=heads,
+        kv_heads=size(KV_HEADS, absent=heads),
+        head_dim=dim,
+        value_dim=dim,
+        inner=0 if isinstance(inner, list) else size(INNER, absent=4 * hidden),
+        vocabulary=size(VOCABULARY),
+    )

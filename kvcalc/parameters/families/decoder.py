@@ -1,0 +1,157 @@
+"""Decoders whose layers are all alike: norms, ordinary attention, one feed-forward network."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kvcalc.parameters import dimensions, mixtures
+from kvcalc.parameters.blocks.attention import QueryKeyNorm, grouped_query
+from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
+from kvcalc.parameters.blocks.frame import frame
+from kvcalc.parameters.blocks.tensors import linear, norm
+from kvcalc.parameters.counts import Parameters, Part
+from kvcalc.parameters.dimensions import Dimensions
+from kvcalc.shapes.config import Config
+
+Switch = bool | str | tuple[str, bool]
+"""Always, never, or as a key of the config says (absent: no, or the given default)."""
+
+Extra = Callable[[Config, Dimensions], list[Part]]
+
+_SCORING = ("ForSequenceClassification", "ForRewardModel", "ForTokenClassification")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one `model_type` differs from its neighbours."""
+
+    norms: int = 2  # normalizations of the hidden width in one layer
+    norm_bias: bool = False
+    final_norm: bool = True
+    bias: Switch = False  # of query, key and value projections
+    out_bias: Switch = False
+    qk_norm: QueryKeyNorm = "none"
+    qk_norm_if: Switch = True
+    gated: bool = True
+    mlp_bias: Switch = False
+    tied: bool = False  # where the config does not say
+    head_bias: Switch = False
+    headless: bool = True  # an architecture named ...Model has no output head
+    sparse: bool = False  # a mixture of experts in the layers that the config names
+    expert_bias: bool = False
+    router_bias: bool = False
+    correction: Switch = False  # a stored router bias that balances load
+    correction_trained: bool = False  # ... which the checkpoint counts as a parameter
+    shared_gate: bool = False
+    sinks: bool = False
+    gate: Switch = False  # a gate per query channel, in the query projection
+    defaults: Mapping[str, int] = field(default_factory=dict)  # the model class's own, for absent keys
+    extra: Extra | None = None
+    read: Callable[[Config, Mapping[str, int] | None], Dimensions] = dimensions.read
+
+
+def switch(config: Config, how: Switch) -> bool:
+    """Return whether a switch is on in this config."""
+    if isinstance(how, bool):
+        return how
+    key, absent = (how, False) if isinstance(how, str) else how
+    return bool(config.own(key, default=absent))
+
+
+def build(config: Config, style: Style) -> Parameters:
+    """Build a decoder of one style."""
+    d = style.read(config, style.defaults)
+    parts = outside(config, d, style) + layer_norms(d, style)
+    parts += attention(config, d, style) + networks(config, d, style)
+    return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+
+
+def is_tied(config: Config, absent: bool) -> bool:
+    """Return whether the output head shares the embedding's weights."""
+    value = config.get("tie_word_embeddings")
+    return absent if value is None else bool(value)
+
+
+def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
+    """Return embedding, head and final norm; a scoring model has a small head in place of the large."""
+    kind = str((config.top.get("architectures") or [""])[0])
+    bare = kind.endswith("Model") and not kind.endswith("LMHeadModel") and style.headless
+    parts = frame(
+        d.vocabulary,
+        d.hidden,
+        tied=is_tied(config, style.tied),
+        head=not bare and not kind.endswith(_SCORING),
+        head_bias=switch(config, style.head_bias),
+        final_norm=style.final_norm,
+        norm_bias=style.norm_bias,
+    )
+    if kind.endswith(_SCORING):
+        labels = 1 if kind.endswith("ForRewardModel") else len(config.top.get("id2label") or "ab")
+        parts += linear("lm_head", "score", labels, d.hidden, split="replicated", quantizable=False)
+    return parts + (style.extra(config, d) if style.extra else [])
+
+
+def layer_norms(d: Dimensions, style: Style) -> list[Part]:
+    """Return the norms of the hidden width in all layers."""
+    names = (
+        "input_layernorm",
+        "post_attention_layernorm",
+        "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
+    )
+    return [
+        part
+        for module in names[: style.norms]
+        for part in norm(module, d.hidden, d.all_layers, bias=style.norm_bias)
+    ]
+
+
+def attention(
+    config: Config, d: Dimensions, style: Style, layers: tuple[int, ...] | None = None
+) -> list[Part]:
+    """Return the attention projections of `layers`, by default of all."""
+    return grouped_query(
+        d.hidden,
+        d.heads,
+        d.kv_heads,
+        d.head_dim,
+        d.value_dim,
+        d.all_layers if layers is None else layers,
+        bias=switch(config, style.bias),
+        out_bias=switch(config, style.out_bias),
+        qk_norm=style.qk_norm if switch(config, style.qk_norm_if) else "none",
+        gate=switch(config, style.gate),
+        sinks=style.sinks,
+    )
+
+
+def networks(config: Config, d: Dimensions, style: Style) -> list[Part]:
+    """Return the feed-forward networks of all layers, dense and sparse."""
+    sparse = mixtures.sparse_layers(config, d.layers) if style.sparse else ()
+    dense = tuple(layer for layer in d.all_layers if layer not in sparse)
+    parts = feed_forward(
+        d.hidden,
+        d.inner,
+        dense,
+        gated=style.gated,
+        bias=switch(config, style.mlp_bias),
+    )
+    return parts + (experts(config, d.hidden, sparse, style) if sparse else [])
+
+
+def experts(config: Config, hidden: int, layers: tuple[int, ...], style: Style) -> list[Part]:
+    """Return the mixture of experts of `layers`."""
+    sizes = mixtures.read(config)
+    return mixture(
+        hidden,
+        sizes.inner,
+        sizes.experts,
+        sizes.top_k,
+        layers,
+        gated=style.gated,
+        bias=style.expert_bias,
+        router_bias=style.router_bias,
+        correction=switch(config, style.correction),
+        correction_trained=style.correction_trained,
+        shared_inner=sizes.shared_inner,
+        shared_gate=style.shared_gate,
+    )

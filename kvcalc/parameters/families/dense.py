@@ -1,0 +1,99 @@
+"""Dense decoders, one line a `model_type`: what differs from a plain Llama layer."""
+
+from dataclasses import replace
+from functools import partial
+
+from kvcalc.parameters import dimensions
+from kvcalc.parameters.blocks.tensors import norm, vector
+from kvcalc.parameters.counts import Part
+from kvcalc.parameters.dimensions import Dimensions
+from kvcalc.parameters.families.decoder import Style, build
+from kvcalc.shapes.config import Config
+
+_GEMMA_3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208}
+
+
+def _learned_positions(config: Config, d: Dimensions) -> list[Part]:
+    count = config.integer("n_positions", "max_position_embeddings")
+    return vector("embedding", "wpe", count * d.hidden)
+
+
+def _embedding_norm(config: Config, d: Dimensions) -> list[Part]:
+    return norm("word_embeddings_layernorm", d.hidden, bias=True)
+
+
+def _halved_inner(config: Config, defaults: object) -> Dimensions:
+    d = dimensions.read(config)
+    return replace(d, inner=d.inner // 2)  # Qwen 1 states the width of gate and up together
+
+
+def _multi_query(config: Config, defaults: object) -> Dimensions:
+    d = dimensions.read(config)
+    return replace(d, kv_heads=1 if config.own("multi_query", default=True) else d.heads)
+
+
+_LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
+_QWEN_2 = Style(bias=True)
+_QWEN_3 = replace(_LLAMA, qk_norm="head", mlp_bias=False)
+_PLAIN = Style()
+_GPT = Style(norm_bias=True, bias=True, out_bias=True, mlp_bias=True, gated=False)
+_GEMMA_2 = replace(_PLAIN, norms=4, tied=True, bias="attention_bias", out_bias="attention_bias")
+_OLMO_2 = replace(_LLAMA, qk_norm="width", mlp_bias=False)
+
+STYLES = {
+    "llama": _LLAMA,
+    "granite": _LLAMA,
+    "smollm3": replace(_LLAMA, tied=True),
+    "seed_oss": replace(_LLAMA, out_bias="attention_out_bias"),
+    "hunyuan_v1_dense": replace(_LLAMA, qk_norm="head", qk_norm_if=("use_qk_norm", True)),
+    "internlm": Style(bias=("bias", True), out_bias=("bias", True)),
+    "internlm2": Style(bias="bias", out_bias="bias"),
+    "internlm3": Style(bias="qkv_bias", out_bias="bias", mlp_bias="bias"),
+    "mistral": _PLAIN,
+    "ministral": _PLAIN,
+    "ministral3": _PLAIN,
+    "minicpm": _PLAIN,
+    "baichuan": _PLAIN,
+    "exaone": _PLAIN,
+    "phi3": _PLAIN,
+    "exaone4": Style(qk_norm="head"),
+    "qwen2": _QWEN_2,
+    "qwen": replace(_QWEN_2, read=_halved_inner),
+    "qwen3": _QWEN_3,
+    "chatglm": Style(
+        bias="add_qkv_bias", out_bias="add_bias_linear", mlp_bias="add_bias_linear", headless=False
+    ),
+    "glm4": Style(bias="attention_bias", norms=4),
+    "cohere": Style(
+        norms=1,
+        tied=True,
+        bias="attention_bias",
+        out_bias="attention_bias",
+        qk_norm="heads",
+        qk_norm_if="use_qk_norm",
+    ),
+    "cohere2": Style(norms=1, tied=True, bias="attention_bias", out_bias="attention_bias"),
+    "gemma": replace(_GEMMA_2, norms=2),
+    "gemma2": _GEMMA_2,
+    "gemma3_text": replace(_GEMMA_2, qk_norm="head", defaults=_GEMMA_3),
+    "olmo": replace(_LLAMA, norms=0, final_norm=False, mlp_bias=False),
+    "olmo2": _OLMO_2,
+    "olmo3": _OLMO_2,
+    "nemotron": replace(_LLAMA, gated=False, norm_bias=True),
+    "starcoder2": Style(
+        norm_bias=True,
+        gated=False,
+        tied=True,
+        bias=("use_bias", True),
+        out_bias=("use_bias", True),
+        mlp_bias=("use_bias", True),
+    ),
+    "gpt2": replace(_GPT, tied=True, extra=_learned_positions),
+    "gpt_bigcode": replace(_GPT, tied=True, extra=_learned_positions, read=_multi_query),
+    "gpt_neox": replace(_GPT, bias=("attention_bias", True), out_bias=("attention_bias", True)),
+    "bloom": replace(_GPT, tied=True, extra=_embedding_norm),
+    "phi": replace(_GPT, norms=1, head_bias=True),
+    "phi-msft": replace(_GPT, norms=1, head_bias=True),
+}
+
+BUILDERS = {name: partial(build, style=style) for name, style in STYLES.items()}
