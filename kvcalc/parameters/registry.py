@@ -2,12 +2,16 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from kvcalc.errors import UnsupportedModelError, did_you_mean
 from kvcalc.parameters import families
 from kvcalc.parameters.counts import Parameters
+from kvcalc.parameters.formats import BF16, FP16
+from kvcalc.parameters.quantization import quantize, with_dtype
 from kvcalc.shapes.config import Config
 
 Builder = Callable[[Config], Parameters]
@@ -23,8 +27,17 @@ def builders() -> dict[str, Builder]:
     return found
 
 
-def count_parameters(config: Config) -> Parameters:
+def count_parameters(
+    config: Config, *, dtype: str | None = None, quantization: Mapping[str, Any] | None = None
+) -> Parameters:
     """Count the weights of a model, from its config alone.
+
+    Parameters
+    ----------
+    config : the model's config.json
+    dtype : a storage format to assume in place of the declared one
+    quantization : what an `hf_quant_config.json` next to the config says, for a config without a
+        `quantization_config` of its own
 
     Raises
     ------
@@ -38,4 +51,22 @@ def count_parameters(config: Config) -> Parameters:
             f"{config.where}: model_type: the weights of {config.model_type!r} cannot be counted"
             f"{did_you_mean(config.model_type, tuple(known))}"
         )
-    return builder(config)
+    parameters = builder(config)
+    if dtype is not None:
+        return with_dtype(parameters, dtype)
+    parameters = _in_model_dtype(parameters, config)
+    declared = config.get("quantization_config") or quantization
+    if not declared:
+        return parameters
+    if not isinstance(declared, Mapping):
+        raise UnsupportedModelError(f"{config.where}: quantization_config: expected a mapping")
+    inner = declared.get("quantization")
+    return quantize(parameters, inner if isinstance(inner, Mapping) else declared, config.where)
+
+
+def _in_model_dtype(parameters: Parameters, config: Config) -> Parameters:
+    """Store plain tensors in the model's dtype; engines load fp32 checkpoints in 16 bits."""
+    name = str(config.get("dtype", "torch_dtype", default="bfloat16")).removeprefix("torch.")
+    if name != "float16":
+        return parameters
+    return parameters.map(lambda part: replace(part, format=FP16) if part.format == BF16 else part)

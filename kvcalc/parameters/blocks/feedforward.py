@@ -63,6 +63,7 @@ def mixture(
     shared_inner: int = 0,
     shared_gate: bool = False,
     prefix: str = "mlp",
+    shared_name: str = "shared_experts",
     expert_width: int = 0,
 ) -> list[Part]:
     """Return routed experts, their router, and shared experts.
@@ -105,7 +106,7 @@ def mixture(
         gated=gated,
         bias=bias,
         name="shared_experts",
-        prefix=f"{prefix}.shared_experts",
+        prefix=f"{prefix}.{shared_name}",
     )
     if shared_gate and shared_inner:
         parts += linear(

@@ -42,6 +42,8 @@ class Style:
     correction: Switch = False  # a stored router bias that balances load
     correction_trained: bool = False  # ... which the checkpoint counts as a parameter
     shared_gate: bool = False
+    network: str = "mlp"  # the checkpoint's names, which quantization configs refer to
+    shared_name: str = "shared_experts"
     sinks: bool = False
     gate: Switch = False  # a gate per query channel, in the query projection
     defaults: Mapping[str, int] = field(default_factory=dict)  # the model class's own, for absent keys
@@ -154,4 +156,6 @@ def experts(config: Config, hidden: int, layers: tuple[int, ...], style: Style) 
         correction_trained=style.correction_trained,
         shared_inner=sizes.shared_inner,
         shared_gate=style.shared_gate,
+        prefix=style.network,
+        shared_name=style.shared_name,
     )

@@ -5,16 +5,17 @@ from functools import partial
 
 from kvcalc.parameters.families.decoder import Style, build
 
-_PLAIN = Style(sparse=True)
 _QWEN_3 = Style(sparse=True, bias="attention_bias", out_bias="attention_bias", qk_norm="head")
 
 STYLES = {
-    "mixtral": _PLAIN,
-    "qwen2_moe": Style(sparse=True, bias=("qkv_bias", True), shared_gate=True),
+    "mixtral": Style(sparse=True, network="block_sparse_moe"),
+    "qwen2_moe": Style(sparse=True, bias=("qkv_bias", True), shared_gate=True, shared_name="shared_expert"),
     "qwen3_moe": _QWEN_3,
     "qwen3_vl_moe_text": _QWEN_3,
     "dots1": replace(_QWEN_3, correction=True),
-    "minimax_m2": replace(_PLAIN, qk_norm="width", correction=("use_routing_bias", True)),
+    "minimax_m2": Style(
+        sparse=True, network="block_sparse_moe", qk_norm="width", correction=("use_routing_bias", True)
+    ),
     "glm4_moe": Style(
         sparse=True, bias="attention_bias", qk_norm="head", qk_norm_if="use_qk_norm", correction=True
     ),
