@@ -28,4 +28,4 @@ DollarsPerSecond = Annotated[Real, "USD/second"]
 DollarsPerByteSecond = Annotated[Real, "USD/byte/second"]
 Watts = Annotated[Real, "watt"]
 Count = Annotated[Real, "1"]
-Share = Annotated[Real, "1"]
+Share = Annotated[Real, "1", "share"]  # people read it as a percentage

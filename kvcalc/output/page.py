@@ -1,0 +1,89 @@
+"""The content of a printed answer, before it is a terminal page or Markdown.
+
+A page is a title and blocks: paragraphs and grids of finished texts.  `kvcalc.output.pages` fills
+one for each kind of result; `table` and `markdown` only differ in how they draw it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Style = Literal["", "good", "bad", "warn", "dim", "bold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text with a meaning that a terminal may colour; the text alone says it too."""
+
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows of texts under a header, with one letter of `align` (l or r) a column."""
+
+    title: str
+    header: tuple[str, ...]  # all empty: a grid without a header
+    align: str
+    rows: tuple[tuple[Cell | str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Paragraphs under an optional title, one a line and wrapped; `bullet` marks a list."""
+
+    title: str
+    lines: tuple[Cell | str, ...]
+    bullet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that is printed for one answer, in order."""
+
+    title: str
+    blocks: tuple[Grid | Lines, ...]
+
+
+_CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if code not in (9, 10, 13)}
+_CONTROLS |= dict.fromkeys((9, 10, 13), " ")
+
+
+def visible(text: str) -> str:
+    """Return a text without control characters, so that a name from a file cannot steer a terminal."""
+    return text.translate(_CONTROLS)
+
+
+def cell(item: Cell | str) -> Cell:
+    """Return a text as a cell, with nothing but visible characters."""
+    style = item.style if isinstance(item, Cell) else ""
+    return Cell(visible(item.text if isinstance(item, Cell) else item), style)
+
+
+def grid(
+    title: str,
+    header: "tuple[str, ...]",
+    align: str,
+    rows: "list[tuple[Cell | str, ...]]",
+    notes: "tuple[str, ...]" = (),
+    *,
+    drop: "tuple[str, ...]" = (),
+) -> Grid:
+    """Return a grid without the columns that no row has anything to say in.
+
+    A column is dropped when each of its texts is empty, "-" or one of `drop`.
+    """
+    silent = {"", "-", *drop}
+    kept = [
+        index
+        for index, name in enumerate(header)
+        if not rows or any(cell(row[index]).text not in silent for row in rows)
+    ]
+    return Grid(
+        title,
+        tuple(header[index] for index in kept),
+        "".join(align[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in rows),
+        notes,
+    )

@@ -1,0 +1,109 @@
+"""The page of `kvcalc kv`: what one token and one sequence cost, component by component."""
+
+from kvcalc.output.fields import text
+from kvcalc.output.format import ABSENT, bytes_text, human
+from kvcalc.output.page import Cell, Grid, Lines, Page, grid
+from kvcalc.output.pages.footer import footer
+from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
+
+
+def page(result: KVResult) -> Page:
+    """Return components, views, and what a pool holds where one was given."""
+    kv = result.kv
+    blocks: list[Grid | Lines] = [
+        Lines("", (Cell("One further token costs " + headline(kv) + ".", "bold"),)),
+        components("Components, one logical copy", kv),
+        views(kv),
+    ]
+    if result.memory:
+        blocks.append(pool(result.memory))
+    if result.inverse:
+        blocks.append(_inverse(result.inverse, kv))
+    return Page(
+        f"KV cache of {kv.model} (engine {kv.engine}, KV dtype {kv.kv_dtype})", (*blocks, *footer(result))
+    )
+
+
+def headline(kv: KV) -> str:
+    """Return what a token costs on all GPUs and on each, and what a sequence costs besides."""
+    sharded = float(kv.bytes_per_token_per_gpu) != float(kv.bytes_per_token)
+    per_gpu = f", {text(kv, 'bytes_per_token_per_gpu')} on each GPU" if sharded else ""
+    constant = f", plus {bytes_text(float(kv.constant_bytes))} a sequence" if kv.constant_bytes else ""
+    return f"{text(kv, 'bytes_per_token')}{per_gpu}{constant}"
+
+
+def components(title: str, kv: KV) -> Grid:
+    """Return one row a component, all its layers together, one logical copy."""
+    tokens = text(kv, "tokens")
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            row.kind.replace("_", " "),
+            str(row.layers),
+            text(row, "bytes_per_token"),
+            text(row, "constant_bytes") if row.constant_bytes else ABSENT,
+            text(row, "cap_tokens"),
+            text(row, "bytes"),
+        )
+        for row in kv.components
+    ]
+    if len(rows) > 1:
+        rows.append(
+            (
+                Cell("all", "bold"),
+                "",
+                Cell(human(sum(float(row.bytes_per_token) for row in kv.components), "byte/token"), "bold"),
+                human(sum(float(row.constant_bytes) for row in kv.components), "byte"),
+                "",
+                Cell(human(sum(float(row.bytes) for row in kv.components), "byte"), "bold"),
+            )
+        )
+    header = ("component", "layers", "per token", "per sequence", "kept at most", f"at {tokens}")
+    return grid(title, header, "lrrrrr", rows)
+
+
+def views(kv: KV) -> Grid:
+    """Return the bytes of one sequence under each accounting view, whole model and per GPU."""
+    meaning = {
+        "payload": "the useful values",
+        "serialized": "and scales, metadata, padding, as stored or sent",
+        "reserved": "and page rounding and whatever else the engine's allocator holds",
+    }
+    rows: list[tuple[Cell | str, ...]] = [
+        (name, *_sizes(name, kv.views, kv.views_per_gpu), words) for name, words in meaning.items()
+    ]
+    header = ("view", "whole model", "each GPU", "counts")
+    return grid(f"One sequence of {text(kv, 'tokens')}", header, "lrrl", rows)
+
+
+def _sizes(name: str, *both: Views) -> tuple[str, ...]:
+    return tuple(bytes_text(float(getattr(item, name))) for item in both)
+
+
+def pool(memory: PoolRow) -> Grid:
+    """Return what the KV memory of one GPU holds, by the engine's rule."""
+    names = {
+        "block_tokens": "tokens in a block",
+        "page_bytes": "page of one layer",
+        "block_bytes": "one block over all layers of a GPU",
+        "num_blocks": "blocks",
+        "cpu_blocks": "blocks in host memory",
+        "kv_tokens": "tokens that fit",
+        "max_concurrency": "sequences of full length at once",
+    }
+    rows: list[tuple[Cell | str, ...]] = [
+        (words, text(memory, name)) for name, words in names.items() if getattr(memory, name) is not None
+    ]
+    return Grid("KV memory of one GPU", ("", ""), "lr", tuple(rows))
+
+
+def _inverse(inverse: Inverse, kv: KV) -> Grid:
+    tokens = text(kv, "tokens")
+    names = {
+        "sequences": f"most sequences of {tokens}",
+        "longest": "longest context",
+        "smallest_pool": f"least KV memory per GPU for the asked sequences of {tokens}",
+    }
+    rows: list[tuple[Cell | str, ...]] = [
+        (words, text(inverse, name)) for name, words in names.items() if getattr(inverse, name) is not None
+    ]
+    return Grid("Asked the other way round", ("", ""), "lr", tuple(rows))

@@ -1,0 +1,80 @@
+"""Restore against recompute, one row a tier or bandwidth; shared by `plan` and `restore`."""
+
+from collections.abc import Sequence
+
+from kvcalc.output.fields import text
+from kvcalc.output.format import significant
+from kvcalc.output.page import Cell, Grid, Lines, Style, grid
+from kvcalc.results import Offload
+
+_PARTS = ("queue", "setup", "transfer", "convert", "sync", "remaining")
+_SHARED = ("bytes", "break_even_bandwidth")
+_VERDICT: dict[str, tuple[str, Style]] = {
+    "restore": ("faster", "good"),
+    "recompute": ("slower", "bad"),
+    "too_close": ("too close to call", "warn"),
+}
+
+
+def verdict(item: Offload) -> Cell:
+    """Return what restoring would be, in words with its factor."""
+    word, style = _VERDICT[item.verdict]
+    factor = float(item.speedup)
+    if item.verdict == "restore":
+        return Cell(f"{significant(factor)}x {word}", style)
+    if item.verdict == "recompute" and factor > 0:
+        return Cell(f"{significant(1 / factor)}x {word}", style)
+    return Cell(word, style)
+
+
+def offload_grid(title: str, items: Sequence[Offload]) -> Grid:
+    """Return one row an item: the parts that add up to the total, the recompute, the verdict.
+
+    Parts that are zero in every row are left out and named in a note, so that the sum still reads; a
+    size or break-even that all rows share is left to the text around the grid.
+    """
+    zero = [name for name in _PARTS if all(float(getattr(item, name)) == 0 for item in items)]
+    varied = {name for name in _SHARED if len({text(item, name) for item in items}) > 1}
+    overlapped = any(item.overlapped_total is not None for item in items)
+    parts = [name for name in _PARTS if name not in zero]
+    totals = ["cached_total", *(["overlapped_total"] if overlapped else []), "recompute"]
+    everything = ["bytes", "bandwidth", *parts, *totals, "break_even_bandwidth"]
+    shown = [name for name in everything if name in varied or name not in _SHARED]
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            item.tier,
+            *(Cell(text(item, name), "bold" if name in totals else "") for name in shown),
+            verdict(item),
+        )
+        for item in items
+    ]
+    header = ("tier", *(_HEADS.get(name, name) for name in shown), "restoring is")
+    notes = (_zeros(zero),) if zero and items else ()
+    return grid(title, header, "l" + "r" * len(shown) + "l", rows, notes)
+
+
+_HEADS = {"cached_total": "total", "overlapped_total": "overlapped", "break_even_bandwidth": "break-even"}
+
+
+def reasons(items: Sequence[Offload], *, break_even: bool = True) -> tuple[Lines, ...]:
+    """Return why each verdict is as it is, how sure it is, and from where on it turns."""
+    lines = tuple(_reason(item, break_even) for item in items)
+    return (Lines("", lines, bullet=True),) if lines else ()
+
+
+def _reason(item: Offload, break_even: bool) -> str:
+    parts = [item.reason] if item.reason else []
+    if break_even and item.break_even_bandwidth is not None:
+        parts.append(f"break-even {text(item, 'break_even_bandwidth')}")
+    if item.break_even_tokens is not None:
+        parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
+    if item.extra_wait is not None:
+        parts.append(f"extra wait {text(item, 'extra_wait')}")
+    parts.append(f"confidence {text(item, 'confidence')}")
+    return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
+
+
+def _zeros(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"The part {names[0]} is 0 s."
+    return f"The parts {', '.join(names[:-1])} and {names[-1]} are 0 s."

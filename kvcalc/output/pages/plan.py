@@ -1,0 +1,181 @@
+"""The page of `kvcalc plan`: verdict first, then the budgets, the times, and what would flip it."""
+
+from typing import Any
+
+from kvcalc.output.fields import text
+from kvcalc.output.format import bar, binary_text, human, label, parts_text, range_text
+from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
+from kvcalc.output.pages.footer import footer
+from kvcalc.output.pages.kv import components, headline
+from kvcalc.output.pages.offload import offload_grid, reasons
+from kvcalc.quantity import Seconds
+from kvcalc.results import Capacity, Flip, PlanResult
+
+_BAR = 20
+_MODES = {
+    "prefix_store": "Prefix store: a cached prefix is restored once for each hit",
+    "active_working_set": "Active working set: KV is streamed again in every decode step",
+}
+_FITS_UP_TO = 0.9  # use of a budget from which it is shown as tight
+
+
+def page(result: PlanResult) -> Page:
+    """Return the whole plan in the order in which its questions are asked."""
+    blocks: list[Grid | Lines] = [
+        Lines("", (_verdict(result), f"First limit as load grows: {result.first_limit}.")),
+        _memory(result),
+        _budgets(result),
+        components("KV cache, one logical copy: " + headline(result.kv), result.kv),
+        _speed(result),
+        *_offload(result),
+        _eviction(result),
+    ]
+    if result.flips:
+        blocks.append(_flips(result))
+    if result.summary:
+        blocks.append(Lines("In short", tuple(Cell(line, "bold") for line in result.summary), bullet=True))
+    return Page(_title(result), (*blocks, *footer(result)))
+
+
+def _title(result: PlanResult) -> str:
+    inputs = result.inputs
+    gpus = inputs.get("gpus")
+    machine = f" on {gpus} x {inputs['on']}" if gpus and inputs.get("on") else ""
+    return f"{result.kv.model}{machine} (engine {result.kv.engine}, KV dtype {result.kv.kv_dtype})"
+
+
+def _verdict(result: PlanResult) -> Cell:
+    capacity = result.capacity
+    room = f"room for {human(capacity.sessions, '1')} sequences"
+    target = result.inputs.get("concurrency")
+    asked = f", {human(target, '1')} asked" if isinstance(target, int) else ""
+    if result.fits:
+        use = text(capacity, "utilization")
+        return Cell(f"FITS: {room}{asked}; {use} of the KV memory is used.", "good")
+    return Cell(f"DOES NOT FIT: {text(capacity, 'shortfall')} short on each GPU; {room}{asked}.", "bad")
+
+
+def _memory(result: PlanResult) -> Grid:
+    """Return the parts of one GPU's memory, printed so that they add up."""
+    memory = result.memory
+    names = ("weights", "activations", "other", "kv_pool")
+    sizes = [float(getattr(memory, name)) for name in names]
+    total = float(memory.total)
+    texts, total_text = parts_text(sizes, total)
+    rows: list[tuple[Cell | str, ...]] = [
+        (label(name), shown, binary_text(size), _share(size, total), bar(size / total, _BAR))
+        for name, shown, size in zip(names, texts, sizes, strict=True)
+    ]
+    rows.append(
+        (Cell("total", "bold"), Cell(total_text, "bold"), binary_text(total), _share(total, total), "")
+    )
+    return grid(
+        "Memory of one GPU, as its driver reports it",
+        ("", "size", "binary", "share", ""),
+        "lrrrl",
+        rows,
+        _pool(result),
+    )
+
+
+def _share(part: float, total: float) -> str:
+    return human(part / total, "1", share=True)
+
+
+def _pool(result: PlanResult) -> tuple[str, ...]:
+    memory = result.memory
+    if memory.kv_tokens is None:
+        return ()
+    tokens = f"The KV pool holds {text(memory, 'kv_tokens')}"
+    if memory.num_blocks is None or memory.block_tokens is None or memory.block_bytes is None:
+        return (f"{tokens}.",)
+    block = f"{text(memory, 'block_tokens')} or {text(memory, 'block_bytes')}"
+    return (f"{tokens} in {text(memory, 'num_blocks')} blocks of {block} each.",)
+
+
+def _budgets(result: PlanResult) -> Grid:
+    rows: list[tuple[Cell | str, ...]] = []
+    for name in ("capacity", "bandwidth"):
+        budget: Any = getattr(result, name)
+        use = float(budget.utilization)
+        style: Style = "bad" if use > 1 else "warn" if use > _FITS_UP_TO else "good"
+        left = float(budget.budget) - float(budget.need)
+        unit = "byte" if isinstance(budget, Capacity) else "byte/second"
+        spare = f"{human(left, unit)} left" if left >= 0 else f"{human(-left, unit)} short"
+        used = Cell(text(budget, "utilization"), style)
+        rows.append(
+            (name, text(budget, "need"), text(budget, "budget"), used, spare, Cell(bar(use, _BAR), style))
+        )
+    header = ("", "need", "budget", "used", "", "")
+    target = text(result.bandwidth, "target_tokens_per_second")
+    note = f"Bandwidth is what decoding {target} reads from device memory."
+    return grid("Budgets of one GPU", header, "lrrrrl", rows, (note,))
+
+
+def _speed(result: PlanResult) -> Grid:
+    decode, prefill = result.decode, result.prefill
+    per_second = text(decode, "tokens_per_second")
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            "prefill of one prompt",
+            Cell(text(prefill, "time"), "bold"),
+            _range(prefill.range),
+            f"{text(prefill, 'flops')}; {prefill.source}",
+        ),
+        (
+            "one decode step",
+            Cell(text(decode, "step_time"), "bold"),
+            _range(decode.range),
+            f"{per_second} over all sessions; bound by {decode.bound}",
+        ),
+    ]
+    cost = text(result, "cost_per_million_tokens")
+    notes = (
+        (f"One million generated tokens cost {cost}.",) if result.cost_per_million_tokens is not None else ()
+    )
+    return grid("Speed", ("", "time", "range", ""), "lrrl", rows, notes)
+
+
+def _range(ends: tuple[Seconds, Seconds]) -> str:
+    return range_text(float(ends[0]), float(ends[1]), "second")
+
+
+def _offload(result: PlanResult) -> list[Grid | Lines]:
+    blocks: list[Grid | Lines] = []
+    for mode, title in _MODES.items():
+        items = [item for item in result.offload if item.mode == mode]
+        if items:
+            sizes = {text(item, "bytes") for item in items}
+            size = f" ({sizes.pop()})" if len(sizes) == 1 else ""
+            blocks += [offload_grid(title + size, items), *reasons(items)]
+    return blocks or [Lines("Offload", ("No slower tier was named; add one with --tier.",))]
+
+
+def _eviction(result: PlanResult) -> Grid:
+    eviction = result.eviction
+    swap = text(eviction, "swap_time") if eviction.swap_time is not None else "no tier to swap to"
+    limit = f"{human(eviction.thrash_evictions_per_second, '1')} evictions per second"
+    recompute = f"{text(eviction, 'recompute_time')} for {text(eviction, 'recompute_tokens')}"
+    rows = (
+        ("recompute it", recompute),
+        ("swap it out and back", swap),
+        ("cheapest", Cell(eviction.cheapest_mode.replace("_", " "), "bold")),
+        ("stop admitting above", limit),
+    )
+    return Grid("Losing one running sequence", ("", ""), "ll", rows)
+
+
+def _flips(result: PlanResult) -> Grid:
+    rows: list[tuple[Cell | str, ...]] = [
+        (flip.key, human(flip.value, flip.unit), _crossing(flip), flip.verdict) for flip in result.flips
+    ]
+    return grid("What would change the answer", ("if", "is now", "becomes", "then"), "lrll", rows)
+
+
+def _crossing(flip: Flip) -> str:
+    at = human(flip.at, flip.unit)
+    if isinstance(flip.value, str) or isinstance(flip.at, str):
+        return at
+    if flip.unit in ("1", "token") and flip.at == int(flip.at):  # a count is reached, a rate is crossed
+        return f"{at} or {'less' if flip.at < flip.value else 'more'}"
+    return f"{'less' if flip.at < flip.value else 'more'} than {at}"

@@ -1,0 +1,34 @@
+"""The page of `kvcalc restore`: where the time goes, and from which bandwidth on it pays."""
+
+from dataclasses import replace
+
+from kvcalc.output.fields import text
+from kvcalc.output.page import Cell, Grid, Lines, Page
+from kvcalc.output.pages.footer import footer
+from kvcalc.output.pages.offload import offload_grid, reasons
+from kvcalc.results import RestoreResult
+
+
+def page(result: RestoreResult) -> Page:
+    """Return the parts of each restore, the break-even and the reasons."""
+    sizes = {text(row, "bytes") for row in result.rows}
+    size = f" of {sizes.pop()}" if len(sizes) == 1 else ""
+    rows = [replace(row, tier="") if row.tier == text(row, "bandwidth") else row for row in result.rows]
+    blocks: tuple[Grid | Lines, ...] = (
+        offload_grid("", rows),
+        Lines("", (_break_even(result),)),
+        *reasons(rows, break_even=False),
+        *footer(result),
+    )
+    return Page(f"Restore{size} against recompute", blocks)
+
+
+def _break_even(result: RestoreResult) -> Cell:
+    if result.break_even_bandwidth is None:
+        return Cell(f"Break-even: none. {_sentence(result.reason or '')}".rstrip(), "bold")
+    rate = text(result, "break_even_bandwidth")
+    return Cell(f"Break-even: {rate}. Above it restoring is faster, below it recomputing is.", "bold")
+
+
+def _sentence(reason: str) -> str:
+    return reason[:1].upper() + reason[1:]

@@ -1,0 +1,134 @@
+"""A page for a terminal: aligned columns, wrapped words, colour only where it is wanted.
+
+Drawn here and not with rich, because importing rich and drawing eight tables with it takes 65 ms,
+as long as the whole import of numpy, which is the yardstick for the start of `kvcalc plan`.
+"""
+
+import os
+import shutil
+import sys
+import textwrap
+from dataclasses import dataclass
+
+from kvcalc.output.format import ascii_text
+from kvcalc.output.page import Cell, Grid, Lines, Page, cell, visible
+
+PIPED_WIDTH = 100  # columns where there is no terminal to ask
+_LEAST_WIDTH = 40
+_LEAST_LAST_COLUMN = 24  # a last column of text is wrapped down to this before the grid is turned
+_GAP = "  "
+_INDENT = "  "
+_CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What the place that shows the text can do."""
+
+    width: int = PIPED_WIDTH
+    colour: bool = False
+    unicode: bool = True
+
+    @classmethod
+    def of_stdout(cls) -> "Terminal":
+        """Ask standard output; NO_COLOR and pipes mean no colour, other encodings mean ASCII."""
+        encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        width = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns if is_terminal else PIPED_WIDTH
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return cls(max(_LEAST_WIDTH, width), is_terminal and not plain, encoding.startswith("utf"))
+
+
+def render(page: Page, terminal: Terminal | None = None) -> str:
+    """Return the page as text for a terminal of this width and ability."""
+    terminal = terminal or Terminal()
+    lines = (
+        [_paint(line, "bold", terminal) for line in _wrap(page.title, terminal.width)] if page.title else []
+    )
+    for block in page.blocks:
+        if lines:
+            lines.append("")
+        if block.title:
+            lines += [_paint(line, "bold", terminal) for line in _wrap(block.title, terminal.width)]
+        lines += _grid(block, terminal) if isinstance(block, Grid) else _lines(block, terminal)
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    return text if terminal.unicode else ascii_text(text)
+
+
+def _title(title: str, terminal: Terminal) -> list[str]:
+    return [_paint(line, "bold", terminal) for line in _wrap(title, terminal.width)]
+
+
+def _lines(block: Lines, terminal: Terminal) -> list[str]:
+    out: list[str] = []
+    indent = _INDENT if block.title or block.bullet else ""
+    first, rest = (indent + "- ", indent + "  ") if block.bullet else (indent, indent)
+    for line in map(cell, block.lines):
+        out += [_paint(part, line.style, terminal) for part in _wrap(line.text, terminal.width, first, rest)]
+    return out
+
+
+def _grid(block: Grid, terminal: Terminal) -> list[str]:
+    rows = [tuple(map(cell, row)) for row in block.rows]
+    header = tuple(Cell(name, "dim") for name in block.header)
+    has_header = any(block.header)
+    table = [header, *rows] if has_header else rows
+    if not rows:
+        out = [_INDENT + "none"]
+    else:
+        widths = [max(len(row[i].text) for row in table) for i in range(len(block.header))]
+        room = terminal.width - len(_INDENT) - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+        if widths[-1] <= room:
+            out = _drawn(table, widths, block.align, terminal)
+        elif block.align[-1] == "l" and room >= _LEAST_LAST_COLUMN:
+            out = _drawn(table, [*widths[:-1], room], block.align, terminal)
+        else:
+            out = _turned(block, rows, terminal)
+    for note in block.notes:
+        out += [_paint(part, "dim", terminal) for part in _wrap(note, terminal.width, _INDENT, _INDENT)]
+    return out
+
+
+def _drawn(table: list[tuple[Cell, ...]], widths: list[int], align: str, terminal: Terminal) -> list[str]:
+    """Draw rows side by side; only the last column may be wider than its width, and is wrapped."""
+    out = []
+    before = len(_INDENT) + sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    for row in table:
+        wrapped = _wrap(row[-1].text, widths[-1]) or [""]
+        shown = [*(item.text for item in row[:-1]), wrapped[0]]
+        padded = [
+            _paint(item.rjust(width) if side == "r" else item.ljust(width), source.style, terminal)
+            for item, width, side, source in zip(shown, widths, align, row, strict=True)
+        ]
+        out.append(_INDENT + _GAP.join(padded).rstrip())
+        out += [" " * before + _paint(part, row[-1].style, terminal) for part in wrapped[1:]]
+    return out
+
+
+def _turned(block: Grid, rows: list[tuple[Cell, ...]], terminal: Terminal) -> list[str]:
+    """Draw a grid that is too wide on its side: a column becomes a line, a row a column."""
+    names = [Cell(name, "dim") for name in block.header]
+    first = max(len(name.text) for name in names)
+    room = terminal.width - len(_INDENT) - first
+    widths = [min(room - len(_GAP), max(len(item.text) for item in row)) for row in rows]
+    out: list[str] = []
+    while widths:
+        taken = max(1, sum(sum(widths[: n + 1]) + len(_GAP) * (n + 1) <= room for n in range(len(widths))))
+        chunk = [names, *rows[:taken]]
+        lines = [tuple(column[index] for column in chunk) for index in range(len(names))]
+        sides = "l" + ("r" if taken > 1 or block.align[1:2] == "r" else "l") * taken
+        out += [""] if out else []
+        for line in lines:
+            out += _drawn([line], [first, *widths[:taken]], sides, terminal)
+        rows, widths = rows[taken:], widths[taken:]
+    return out
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    text = visible(text)
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _paint(text: str, style: str, terminal: Terminal) -> str:
+    code = _CODES[style]
+    return f"\x1b[{code}m{text}\x1b[0m" if terminal.colour and code and text.strip() else text
