@@ -1,0 +1,40 @@
+"""vLLM: paged blocks in one pool per GPU, by the rules of each version."""
+
+from dataclasses import replace
+
+from kvcalc.engines.checks import check_ranks
+from kvcalc.engines.layout import Layout
+from kvcalc.engines.settings import EngineSettings
+from kvcalc.engines.vllm.deployment import Deployment
+from kvcalc.engines.vllm.layout import VllmLayout, hybrid_note
+from kvcalc.engines.vllm.legacy import V0Layout
+from kvcalc.engines.vllm.support import support_notes
+from kvcalc.engines.vllm.versions import default_utilization, rules_for
+from kvcalc.errors import SettingsError
+from kvcalc.shapes.components import ModelShape
+
+__all__ = ["V0Layout", "VllmLayout", "default_utilization", "lay_out"]
+
+
+def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
+    """Return how vLLM holds `shape`."""
+    settings = replace(settings, engine="vllm")
+    check_ranks(shape, settings, settings.tp)
+    _check_dealt_heads(shape, settings)
+    deployment = Deployment(shape, settings, rules_for(settings.version))
+    if not deployment.components:
+        raise SettingsError(f"{shape.name}: nothing is cached, so vLLM has no KV cache to lay out")
+    notes = support_notes(shape)
+    if not deployment.rules.paged_pool:
+        return V0Layout(deployment, notes)
+    return VllmLayout(deployment, notes + hybrid_note(deployment))
+
+
+def _check_dealt_heads(shape: ModelShape, settings: EngineSettings) -> None:
+    """Refuse to deal out positions among more ranks than hold the same heads."""
+    heads = max((part.kv_heads or 0 for part in shape.components_for("vllm")), default=0)
+    if settings.dcp > 1 and heads and settings.tp // heads < settings.dcp:
+        raise SettingsError(
+            f"--dcp: {settings.dcp} exceeds the copies of {shape.name}'s {heads} KV heads on "
+            f"{settings.tp} ranks; valid is at most {max(1, settings.tp // heads)}"
+        )
