@@ -73,8 +73,7 @@ def restore_time(
 
     References
     ----------
-    Definition.  The parts are those that public measurements of KV loaders report, e.g.
-    https://vllm.ai/blog/2026-05-06-mooncake-store
+    Definition: the sum of the parts, as if each waited for the one before it.
 
     Examples
     --------

@@ -303,8 +303,7 @@ def shared_bandwidth(link: BytesPerSecond, uplink: BytesPerSecond, sharers: Coun
 
     References
     ----------
-    Max-min fairness between equal flows: D. Bertsekas, R. Gallager, Data Networks, 2nd ed. (1992),
-    section 6.5.2.
+    Max-min fairness between equal flows: D. Bertsekas, R. Gallager, Data Networks, 2nd ed. (1992).
 
     Examples
     --------

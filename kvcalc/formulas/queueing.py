@@ -1,0 +1,184 @@
+"""How long a transfer waits for the ones before it."""
+
+import numpy as np
+
+from kvcalc.formulas._domain import at_least_one, excess, not_negative, refuse, select
+from kvcalc.quantity import Count, PerSecond, Seconds, Share
+
+UNSTABLE = "the load is at or above what the link can serve: the queue grows without end"
+"""Why a waiting time does not exist."""
+
+
+def link_utilization(rate: PerSecond, service: Seconds, servers: Count = 1.0) -> Share:
+    r"""What share of the time is a link busy?
+
+    .. math:: ρ = \frac{\lambda S}{k}
+
+    Parameters
+    ----------
+    rate : λ, transfers per second [1/second]
+    service : S, mean time of one transfer alone on the link [second]
+    servers : k, equal links that take transfers from one queue [1]
+
+    Raises
+    ------
+    DomainError
+        If `rate` or `service` is negative or `servers` is below 1.
+
+    Notes
+    -----
+    At 1 and above there is no steady state; see `backlog_growth`.
+
+    References
+    ----------
+    Utilization law: J. Little, Operations Research 9 (1961) 383, https://doi.org/10.1287/opre.9.3.383
+
+    Examples
+    --------
+    >>> print(link_utilization(10, 0.05))
+    0.5
+    """
+    load = not_negative(rate, "rate") * not_negative(service, "service")
+    return load / at_least_one(servers, "servers")
+
+
+def mean_wait(service: Seconds, utilization: Share, variation: Share = 1.0, servers: Count = 1.0) -> Seconds:
+    r"""How long does a transfer wait on average before it starts?
+
+    .. math:: W = S \frac{1 + v^2}{2} \cdot \frac{ρ^{\sqrt{2 (k + 1)} - 1}}{k (1 - ρ)}
+
+    Parameters
+    ----------
+    service : S, mean time of one transfer alone on the link [second]
+    utilization : ρ, share of the time the links are busy [1]
+    variation : v, standard deviation of the transfer time over its mean [1]
+    servers : k, equal links that take transfers from one queue [1]
+
+    Raises
+    ------
+    DomainError
+        If `utilization` is 1 or more (the queue grows without end), `servers` is below 1, or an
+        argument is negative.
+
+    Notes
+    -----
+    Random arrivals, first come first served.  Exact for one link, an approximation for several.  Prefix
+    lengths of agent traces vary by more than their mean, so v = 1 is no upper bound.
+
+    References
+    ----------
+    Pollaczek-Khinchine for k = 1; several servers: H. Sakasegawa, Annals of the Institute of
+    Statistical Mathematics 29 (1977) 67, https://doi.org/10.1007/BF02532775
+
+    Examples
+    --------
+    >>> print(mean_wait(0.05, 0.8))
+    0.2
+    """
+    ρ = not_negative(utilization, "utilization")
+    idle = refuse(1 - ρ, ρ >= 1, UNSTABLE)
+    k, v = at_least_one(servers, "servers"), not_negative(variation, "variation")
+    crowd: Share = ρ ** (np.sqrt(2 * (k + 1)) - 1)
+    return not_negative(service, "service") * (1 + v * v) / 2 * crowd / (k * idle)
+
+
+def wait_percentile(mean: Seconds, utilization: Share, percentile: Share = 0.99) -> Seconds:
+    r"""How long do the unluckiest transfers wait?
+
+    .. math:: W_p = \max\left(0, \frac{W}{ρ} \ln\frac{ρ}{1 - p}\right)
+
+    Parameters
+    ----------
+    mean : W, mean wait [second]
+    utilization : ρ, share of the time the link is busy [1]
+    percentile : p, share of transfers that wait no longer, 0.99 for P99 [1]
+
+    Raises
+    ------
+    DomainError
+        If `mean` is negative, `utilization` is outside [0, 1), or `percentile` is outside (0, 1).
+
+    Notes
+    -----
+    Zero when more than p of the transfers find the link idle.  The exponential tail is exact for
+    exponential transfer times and an approximation otherwise.
+
+    References
+    ----------
+    L. Kleinrock, Queueing Systems, volume 1 (1975), M/M/1: P(wait > t) = ρ exp(-ρ t / W).
+
+    Examples
+    --------
+    >>> print(wait_percentile(0.2, 0.8))
+    1.0955
+    """
+    ρ = refuse(utilization, utilization >= 1, UNSTABLE)
+    ρ = not_negative(ρ, "utilization")
+    p = refuse(percentile, (percentile <= 0) | (percentile >= 1), "percentile must lie in (0, 1)")
+    # An idle link has mean 0, and any positive utilization then gives the 0 it deserves.
+    busy = select(ρ > 0, ρ, 1 + 0 * ρ)
+    late = np.log(np.maximum(busy / (1 - p), 1.0))
+    return not_negative(mean, "mean") / busy * late
+
+
+def shared_service(service: Seconds, utilization: Share) -> Seconds:
+    r"""How long does a transfer take when all transfers share the link in small slices?
+
+    .. math:: T = \frac{S}{1 - ρ}
+
+    Parameters
+    ----------
+    service : S, time of the transfer alone on the link [second]
+    utilization : ρ, share of the time the link is busy [1]
+
+    Raises
+    ------
+    DomainError
+        If an argument is negative or `utilization` is 1 or more.
+
+    Notes
+    -----
+    For networks, where transfers do not queue but slow each other down.  It depends on the mean load
+    alone, not on how transfer times vary.
+
+    References
+    ----------
+    L. Kleinrock, Queueing Systems, volume 2 (1976): M/G/1 with processor sharing.
+
+    Examples
+    --------
+    >>> print(shared_service(0.05, 0.8))
+    0.25
+    """
+    ρ = not_negative(utilization, "utilization")
+    return not_negative(service, "service") / refuse(1 - ρ, ρ >= 1, UNSTABLE)
+
+
+def backlog_growth(utilization: Share) -> Share:
+    r"""How fast does the queue grow when the link cannot serve the load?
+
+    .. math:: g = \max(0, ρ - 1)
+
+    Parameters
+    ----------
+    utilization : ρ, load over what the link can serve; may exceed 1 [1]
+
+    Raises
+    ------
+    DomainError
+        If `utilization` is negative.
+
+    Notes
+    -----
+    Seconds of waiting that every second of such load adds, for one link.
+
+    References
+    ----------
+    Definition: work that arrives less work that is served, per unit of time.
+
+    Examples
+    --------
+    >>> print(backlog_growth(1.25))
+    0.25
+    """
+    return excess(not_negative(utilization, "utilization"), 1.0)
