@@ -144,7 +144,6 @@ def _loader() -> "type[yaml.SafeLoader]":
     class Loader(yaml.SafeLoader):
         """A safe loader with YAML 1.2 words, limits, and no duplicate keys."""
 
-        yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}  # filled below, once
         yaml_constructors: ClassVar[dict[Any, Any]] = {
             tag: build
             for tag, build in yaml.SafeLoader.yaml_constructors.items()
@@ -185,6 +184,7 @@ def _loader() -> "type[yaml.SafeLoader]":
         def construct_integer(self, node: yaml.ScalarNode) -> int:
             return int(node.value, 0) if node.value.startswith("0x") else int(node.value)
 
+    Loader.yaml_implicit_resolvers = {}
     for tag, pattern, first in _PLAIN:
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
     Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_integer)
@@ -386,14 +386,13 @@ def _dumper() -> "type[yaml.SafeDumper]":
     class Dumper(yaml.SafeDumper):
         """Quotes words that YAML 1.1 or 1.2 would take for something else, dates excepted."""
 
-        yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {
-            first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
-            for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
-        }
-
         def ignore_aliases(self, data: object) -> bool:
             return True
 
+    Dumper.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
     for tag, pattern, first in _PLAIN:
         Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
     return Dumper

@@ -1,0 +1,295 @@
+"""Write the built-in hardware profiles from a file of collected facts.
+
+    python hardware/generate.py FACTS.yaml MEASUREMENTS.jsonl
+
+FACTS lists accelerators, each value with its source and how it was read; MEASUREMENTS lists copy
+rates, one run a line.  What neither holds (efficiencies, copy latency, compute capability, which
+run belongs to which product) stands in `additions.json` beside this script, with its own sources.
+Run `python -m kvcalc.catalog.table` afterwards.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kvcalc.documents import read, write_text
+
+HERE = Path(__file__).resolve().parent
+ADDITIONS = json.loads((HERE / "additions.json").read_text(encoding="utf-8"))
+KINDS = {"read": "nominal", "secondary": "nominal", "derived": "derived", "recalled": "assumed"}
+"""A figure recalled without opening its page is assumed, whoever is said to print it."""
+ASSUMED_LINK_SHARE = 0.87
+"""Share of the raw rate that large pinned copies reach, where this product was not measured:
+the middle of the 0.86 to 0.90 that most links show."""
+LINK_SHARE_RANGE = (0.8, 0.9)
+"""Lowest and highest share among the chosen runs on PCIe: A10 0.80, RTX PRO 6000 and RTX 5090 0.90."""
+GENERIC = "PCIe {gen}.0 x{lanes}"
+FIELDS = {
+    "memory.bandwidth_gb_s": ("device.bandwidth", "GB/s"),
+    "memory.driver_total_mib": ("device.capacity", "MiB"),
+    "memory.gpu_mib": ("device.capacity", "MiB"),
+    "memory.capacity": ("device.capacity", "B"),
+    "memory.marketed_gb": ("device.marketed_capacity", "GB"),
+    "host_link.per_direction_gb_s": ("host_to_device.nominal", "GB/s"),
+    "tdp_w": ("device.power", "W"),
+}
+
+
+@dataclass
+class Page:
+    """One profile being written."""
+
+    facts: Mapping[str, Any]
+    sources: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def value(self, text: str | float, kind: str, source: str, **more: object) -> dict[str, Any]:
+        """Return one value with its pedigree, and remember that its source is used."""
+        found = self.facts["sources"].get(source) or ADDITIONS["sources"][source]
+        self.sources[source] = found
+        return {"value": text, "kind": kind, "from": source} | {k: v for k, v in more.items() if v}
+
+    def fact(self, entry: Mapping[str, Any], unit: str, others: list[str]) -> dict[str, Any]:
+        """Return a collected fact, with what other sources print."""
+        notes = [entry["note"]] if "note" in entry else []
+        if entry["basis"] == "recalled":
+            notes.append("recalled, the page was not opened")
+        if entry["basis"] == "secondary":
+            notes.append("from a secondary page or a sibling product")
+        return self.value(
+            scaled(entry["v"], unit), KINDS[entry["basis"]], entry["src"], note="; ".join(notes + others)
+        )
+
+
+def scaled(number: float, unit: str) -> str:
+    """Return a rate with the prefix that data sheets use."""
+    if unit == "GB/s" and number >= 1000:
+        return f"{number / 1000:.12g} TB/s"
+    return f"{number:.12g} {unit}"
+
+
+def other_figures(accelerator: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what other sources print, by the dotted key of the value that they contradict."""
+    found: dict[str, list[str]] = {}
+    for entry in accelerator.get("disagrees") or []:
+        key, unit = FIELDS.get(entry["field"], ("", ""))
+        if entry["field"].startswith("dense_peak_tflops."):
+            key, unit = "device.flops." + entry["field"].rpartition(".")[2], "TFLOP/s"
+        if key:
+            figure = scaled(entry["v"], unit) if isinstance(entry["v"], int | float) else entry["v"]
+            reason = f" ({entry['note']})" if entry.get("note") else ""
+            place = ADDITIONS["short_names"].get(entry["src"], entry["src"])
+            found.setdefault(key, []).append(f"{place}: {figure}{reason}")
+    return found
+
+
+def capacity(page: Page, entry: Mapping[str, Any], vendor: str, unified: bool, name: str) -> dict[str, Any]:
+    """Return what the driver shows, or the marketed size reduced as on sibling products."""
+    others = other_figures(entry).get("device.capacity", [])
+    memory = entry["memory"]
+    if "driver_total_mib" in memory:
+        return page.fact(memory["driver_total_mib"], "MiB", others)
+    rule = ADDITIONS["capacity"].get(name) or ADDITIONS["capacity"]["unified" if unified else vendor]
+    rule = ADDITIONS["capacity"][vendor] if unified and vendor == "Apple" else rule
+    if "value" in rule:
+        return page.value(rule["value"], "assumed", rule["from"], note=rule["note"])
+    gib = memory["marketed_gb"]["v"] * rule["gib_per_marketed_gb"]
+    bounds = [f"{share * gib:.5g} GiB" for share in rule["range"]] if "range" in rule else None
+    text = f"{rule['share'] * gib:.5g} GiB"
+    return page.value(text, "assumed", memory["marketed_gb"]["src"], range=bounds, note=rule["note"])
+
+
+def link(
+    page: Page, entry: Mapping[str, Any], way: str, name: str, runs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return one direction between host and device."""
+    host, bandwidth = entry["host_link"], entry["memory"]["bandwidth_gb_s"]
+    if host["kind"] == "unified":
+        raw = bandwidth["v"] / 2
+        nominal = page.value(
+            scaled(raw, "GB/s"),
+            "derived",
+            bandwidth["src"],
+            note="half the memory bandwidth: a copy inside one DRAM reads and writes each byte",
+        )
+        via = "shared DRAM"
+    elif host["kind"] == "c2c":
+        raw = host["c2c_per_direction_gb_s"]["v"]
+        nominal = page.fact(host["c2c_per_direction_gb_s"], "GB/s", [])
+        via = "NVLink-C2C"
+    else:
+        raw = host["per_direction_gb_s"]["v"]
+        others = other_figures(entry).get("host_to_device.nominal", []) if way == "h2d" else []
+        nominal = page.fact(host["per_direction_gb_s"], "GB/s", others)
+        via = GENERIC.format(gen=host["pcie_gen"], lanes=host["pcie_lanes"])
+    return {
+        "via": via,
+        "bandwidth": copy_rate(page, way, name, runs, raw),
+        "nominal": nominal,
+        "latency": latency(page, entry["vendor"], name),
+    }
+
+
+def copy_rate(page: Page, way: str, name: str, runs: Mapping[str, Any], raw: float) -> dict[str, Any]:
+    """Return the measured copy rate of this product, or an assumed one."""
+    chosen = ADDITIONS["links"].get(name, {}).get(way)
+    if chosen is None:
+        bounds = [scaled(share * raw, "GB/s") for share in LINK_SHARE_RANGE]
+        note = f"{ASSUMED_LINK_SHARE:.0%} of the raw rate; this product was not measured"
+        return page.value(
+            scaled(ASSUMED_LINK_SHARE * raw, "GB/s"), "assumed", "link_share", range=bounds, note=note
+        )
+    run = runs[chosen["run"]]
+    source = chosen["run"]
+    page.sources[source] = {
+        "what": f"{run['tool']} on {run['device']}",
+        "url": run.get("source_url"),
+        "read_on": run["read_on"],
+    }
+    details = [f"copied by {run['method']}"]
+    if way != "p2p":
+        details.append(f"{run['memory']} host memory")
+    if run.get("buffer_bytes"):
+        details.append(f"{run['buffer_bytes'] / 2**20:.4g} MiB buffers")
+    if not run.get("source_url"):
+        details.append("public log without a recorded address")
+    if "note" in chosen:
+        details.append(chosen["note"])
+    bounds = [f"{bound:.10g} GB/s" for bound in run.get("range", [])]
+    entry = {"value": f"{run['gb_s']:.10g} GB/s", "kind": chosen.get("kind", "measured"), "from": source}
+    if bounds and bounds[0] != bounds[1]:
+        entry["range"] = bounds
+    return entry | {"note": "; ".join(details)}
+
+
+def latency(page: Page, vendor: str, name: str) -> dict[str, Any]:
+    """Return the fixed time per copy, fitted where this product was measured."""
+    rules = ADDITIONS["latency"]
+    rule = rules.get(name) or rules.get(vendor) or rules["other"]
+    return page.value(rule["value"], rule["kind"], rule["from"], range=rule.get("range"), note=rule["note"])
+
+
+def efficiency(page: Page, which: str, name: str, vendor: str) -> dict[str, Any]:
+    """Return a share of peak with its range."""
+    rules = ADDITIONS[which]
+    rule = next((r for r in rules if name in r.get("machines", [])), None)
+    rule = rule or next((r for r in rules if r.get("vendor") == vendor), None) or rules[-1]
+    return page.value(rule["value"], rule["kind"], rule["from"], range=rule["range"], note=rule["note"])
+
+
+def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one machine as a document."""
+    vendor, name = entry["vendor"], entry["id"].split("-", 1)[1]
+    page, others = Page(facts), other_figures(entry)
+    unified = entry["host_link"]["kind"] == "unified"
+    memory = entry["memory"]
+    device: dict[str, Any] = {
+        "capacity": capacity(page, entry, vendor, unified, name),
+        "marketed_capacity": page.fact(
+            memory["marketed_gb"], "GB", others.get("device.marketed_capacity", [])
+        ),
+        "bandwidth": page.fact(memory["bandwidth_gb_s"], "GB/s", others.get("device.bandwidth", [])),
+        "flops": {
+            dtype: page.fact(rate, "TFLOP/s", others.get(f"device.flops.{dtype}", []))
+            for dtype, rate in entry["dense_peak_tflops"].items()
+        },
+    }
+    for rule in ADDITIONS["compute_capability"]:
+        if name in rule["machines"]:
+            kind, note = rule.get("kind", "nominal"), rule.get("note")
+            device["compute_capability"] = page.value(rule["value"], kind, rule["from"], note=note)
+    if "tdp_w" in entry:
+        device["power"] = page.fact(entry["tdp_w"], "W", others.get("device.power", []))
+    if unified:
+        device["unified"] = True
+    document: dict[str, Any] = {
+        "device": device,
+        "host_to_device": link(page, entry, "h2d", name, runs),
+        "device_to_host": link(page, entry, "d2h", name, runs),
+    }
+    peer = entry.get("device_interconnect")
+    if peer:
+        raw = page.fact({**peer, "v": peer["per_direction_gb_s"]}, "GB/s", [])
+        rate = copy_rate(page, "p2p", name, runs, peer["per_direction_gb_s"])
+        document["interconnect"] = {"via": peer["kind"], "bandwidth": rate, "nominal": raw}
+    document["prefill_efficiency"] = efficiency(page, "prefill_efficiency", name, vendor)
+    document["decode_efficiency"] = efficiency(page, "decode_efficiency", name, vendor)
+    vendor_in_title = (
+        "" if entry["name"].startswith((vendor, "TPU", "Trainium", "Inferentia")) else f"{vendor} "
+    )
+    head: dict[str, Any] = {
+        "schema": "kvcalc.hardware/1",
+        "name": name,
+        "title": vendor_in_title + entry["name"],
+        "vendor": vendor,
+        "aliases": [entry["id"], *ADDITIONS["aliases"].get(name, [])],
+    }
+    if "note" in entry:
+        head["note"] = entry["note"]
+    head["sources"] = {
+        key: {"title": found["what"]}
+        | ({"url": found["url"]} if found.get("url") else {})
+        | {"retrieved": found.get("read_on", facts["read_on"])}
+        for key, found in sorted(page.sources.items())
+    }
+    return head | document
+
+
+def plain(text: str) -> str:
+    """Return a text as a YAML scalar, quoted only where a bare one would read differently."""
+    safe = (
+        text[0].isalnum()
+        and not text[-1].isspace()
+        and not any(mark in text for mark in "{}[],:#\"'&*?|<>=!%@`\\")
+    )
+    words = {"true", "false", "null", "on", "off", "yes", "no", "y", "n"}
+    numeric = text.replace(".", "", 1).isdigit()
+    return (
+        text if safe and not numeric and text.lower() not in words else json.dumps(text, ensure_ascii=False)
+    )
+
+
+def scalar(value: object) -> str:
+    """Return a leaf as YAML."""
+    if isinstance(value, list):
+        return "[" + ", ".join(scalar(part) for part in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {scalar(part)}" for key, part in value.items()) + "}"
+    return plain(value) if isinstance(value, str) else json.dumps(value)
+
+
+def lines(data: Mapping[str, Any], depth: int = 0) -> list[str]:
+    """Return a mapping as YAML lines: one value a line while it fits, else one key a line."""
+    result: list[str] = []
+    for key, part in data.items():
+        indent = "  " * depth
+        short = f"{indent}{key}: {scalar(part)}"
+        leaf = isinstance(part, dict) and "value" in part
+        if not isinstance(part, dict) or (leaf and len(short) <= 110):
+            result.append(short)
+        else:
+            result += [f"{indent}{key}:", *lines(part, depth + 1)]
+        if depth == 0 and (isinstance(part, dict) or key in ("aliases", "note")):
+            result.append("")
+    return result
+
+
+def main(facts_file: str, runs_file: str) -> None:
+    """Write one YAML file a machine."""
+    facts = read(Path(facts_file))
+    lines_of_runs = Path(runs_file).read_text(encoding="utf-8").splitlines()
+    runs = {run["id"]: run for run in map(json.loads, lines_of_runs)}
+    for entry in facts["accelerators"]:
+        rates = entry["dense_peak_tflops"].keys() & {"fp32", "fp16", "bf16"}
+        if entry["id"] in ADDITIONS["left_out"] or not rates or not (entry["host_link"] or {}).get("kind"):
+            print(f"left out: {entry['id']}")
+            continue
+        document = profile(facts, entry, runs)
+        text = "\n".join(lines(document)).rstrip() + "\n"
+        write_text(HERE / f"{document['name']}.yaml", text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

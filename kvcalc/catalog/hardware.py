@@ -1,0 +1,119 @@
+"""Names and paths -> machines, and `--set` on top of them."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from kvcalc.catalog import table
+from kvcalc.catalog.paths import is_path, personal_files
+from kvcalc.errors import ProfileError, SettingsError, UnknownProfileError, did_you_mean, nearest
+from kvcalc.profiles import Band, Hardware, Provenance
+
+USER = "user"
+"""Source of a value that the user has set; its kind is assumed, since nothing vouches for it."""
+
+
+def names() -> list[str]:
+    """Return the names of all machines, built-in and in the folders of $KVCALC_PATH, sorted."""
+    return sorted({*table.names(), *personal_files("hardware")})
+
+
+def load(name_or_path: str) -> Hardware:
+    """Return the machine of a name, an alias, a beginning that only one name has, or a file.
+
+    Raises
+    ------
+    UnknownProfileError
+        If no machine has this name, or several might be meant; the message lists them.
+    ProfileError
+        If the file is malformed.
+
+    Examples
+    --------
+    >>> load("h100-sxm-80gb").device.compute_capability
+    9.0
+    >>> load("RTX 4090").name
+    'rtx-4090'
+    """
+    if is_path(name_or_path):
+        return _read(Path(name_or_path).expanduser())
+    files = personal_files("hardware")
+    if name_or_path in files:
+        return _read(files[name_or_path])
+    wanted = "-".join(name_or_path.lower().replace("_", " ").split())
+    name = wanted if wanted in table.names() else table.aliases().get(wanted)
+    if name is None:
+        known = names()
+        longer = [candidate for candidate in known if candidate.startswith(f"{wanted}-")]
+        if len(longer) != 1:
+            raise UnknownProfileError(_unknown(name_or_path, wanted, longer, known))
+        name = longer[0]
+    return _read(files[name]) if name in files else table.row(name)
+
+
+def _read(file: Path) -> Hardware:
+    from kvcalc.catalog.hardware_document import hardware_from_document
+    from kvcalc.documents import read
+
+    return hardware_from_document(read(file), str(file))
+
+
+def _unknown(typed: str, wanted: str, longer: list[str], known: list[str]) -> str:
+    if longer:
+        return f"hardware {typed!r} may be {', '.join(longer[:-1])} or {longer[-1]}; say which"
+    aliases = table.aliases()
+    near = nearest(wanted, [*known, *aliases], count=6)
+    hits = list(dict.fromkeys(aliases.get(hit, hit) for hit in near))[:3]
+    if hits:
+        return f"no hardware is named {typed!r}, did you mean {' or '.join(repr(hit) for hit in hits)}?"
+    return (
+        f"no hardware is named {typed!r}; `kvcalc hardware list` shows the {len(known)} known, or give a file"
+    )
+
+
+def with_values(hardware: Hardware, values: Mapping[str, str]) -> Hardware:
+    """Return the machine with values replaced by dotted key, as ``--set KEY=VALUE`` gives them.
+
+    Raises
+    ------
+    SettingsError
+        If no value has this key, or its text cannot be read in the value's unit.
+
+    Examples
+    --------
+    >>> slower = with_values(load("h100-sxm-80gb"), {"host_to_device.bandwidth": "20 GB/s"})
+    >>> slower.host_to_device.bandwidth
+    20000000000.0
+    """
+    from kvcalc.catalog.hardware_document import check_value, settable
+    from kvcalc.documents import to_quantity
+
+    units = dict(settable(hardware))
+    provenance = dict(hardware.provenance)
+    for key, text in values.items():
+        where = f"--set {key}"
+        if key not in units:
+            raise SettingsError(f"{where}: {hardware.name} has no such value{did_you_mean(key, list(units))}")
+        try:
+            value = check_value(to_quantity(text, units[key], where), key, where)
+        except ProfileError as error:
+            raise SettingsError(str(error)) from None
+        before = provenance.get(key)
+        note = f"instead of {before.as_printed} ({before.kind})" if before else None
+        provenance[key] = Provenance("assumed", USER, text, note=note)
+        hardware = _replaced(hardware, key.split("."), value)
+    return dataclasses.replace(hardware, provenance=MappingProxyType(provenance))
+
+
+def _replaced(part: Any, path: list[str], value: float) -> Any:  # noqa: ANN401 - any level of a profile
+    name, *rest = path
+    if isinstance(part, Mapping):
+        return MappingProxyType({**part, name: value})
+    old = getattr(part, name)
+    if rest:
+        new = _replaced(old, rest, value)
+    else:
+        new = Band(value, value, value) if isinstance(old, Band) else value
+    return dataclasses.replace(part, **{name: new})
