@@ -4,11 +4,11 @@ A config is data from a stranger: nothing of it is executed, and a key that chan
 that no family has read is an error (`refuse_unread`), never a silent fall-through.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvcalc.errors import UnsupportedModelError
-from kvcalc.shapes.harmless_keys import looks_cache_relevant
+from kvcalc.shapes.harmless_keys import suspicious
 
 NESTED = (
     "text_config",
@@ -141,11 +141,12 @@ class Config:
 
     def refuse_unread(self) -> None:
         """Raise `UnsupportedModelError` if a key may change the cache and no family has read it."""
-        sources = [self.text, self.top] if self.nested else [self.text]
-        unread = {name for source in sources for name in _switched_on(source) if name not in self.read}
+        unread = set(suspicious(self.top, {*self.read, *NESTED}))
         if unread:
+            names = ", ".join(repr(name) for name in sorted(unread)[:8])
+            more = f" and {len(unread) - 8} more" if len(unread) > 8 else ""
             raise UnsupportedModelError(
-                f"{self.where}: {', '.join(sorted(unread))}: not understood for model_type "
+                f"{self.where}: {names}{more}: not understood for model_type "
                 f"{self.model_type!r}, and may change what its cache holds"
             )
 
@@ -173,15 +174,3 @@ def _innermost(data: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(inner, Mapping) and inner:
             return _innermost(inner)
     return data
-
-
-def _switched_on(source: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of `source` and its sections that may change the cache and are not off."""
-    for name, value in source.items():
-        if value is None or value is False or value == 0 or value == [] or value == {}:
-            continue
-        if not looks_cache_relevant(name):
-            continue
-        if isinstance(value, Mapping) and name in NESTED:
-            continue
-        yield name

@@ -7,14 +7,25 @@ from typing import Any
 from kvcalc.shapes.components import LINEAR, Attention, Component, Growth, ModelShape, Tensor
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.context import longest_context
+from kvcalc.shapes.layer_words import assemble, layer_words
 
-MODEL_TYPES = ("llama",)
+MODEL_TYPES = (
+    *("aquila", "apertus", "arcee", "arctic", "baichuan", "bloom", "codegen", "codeshell", "cohere"),
+    *("decilm", "diffllama", "eagle_3_vl", "ernie4_5", "ernie4_5_moe", "exaone", "flex_olmo", "fuyu"),
+    *("gemma", "glm", "glm4", "glm4_moe", "glm4v", "glm4v_text", "glm4v_moe", "glm4v_moe_text"),
+    *("gpt2", "gpt_neox", "gptj", "granite", "granitemoe", "granitemoeshared", "grok-1", "helium"),
+    *("hunyuan_v1_dense", "internlm", "internlm2", "internlm3", "jais", "llama", "llava", "llava_llama"),
+    *("minicpm", "minimax_m2", "molmo", "nemotron", "olmo", "olmo2", "olmoe", "openmoe", "opt", "orion"),
+    *("paddleocr_vl", "paddleocr_vl_text", "persimmon", "phi", "phi-msft", "qwen", "seed_oss"),
+    *("stablelm", "stablelm_epoch", "xverse", "Yi", "yuan"),
+)
 
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-HIDDEN = ("hidden_size", "n_embd", "d_model")
+HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
 QUERY_HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "num_attention_groups")
-HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels")
+HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels", "attention_head_dim")
+DRAFT_LAYERS = ("num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,17 @@ def read_dimensions(config: Config, kv_heads: int | None = None) -> Dimensions:
     )
 
 
+def draft_layers(config: Config, layers: int) -> range:
+    """Return the indices of the MTP layers, which follow the model's own; empty without MTP."""
+    return range(layers, layers + config.integer(*DRAFT_LAYERS, default=0))
+
+
+def full_draft(config: Config, dimensions: Dimensions) -> tuple[Component, ...]:
+    """Return the MTP layers of a model whose draft attends in full, with the model's own heads."""
+    drafts = draft_layers(config, dimensions.layers)
+    return (dimensions.component("full_attention", drafts),) if drafts else ()
+
+
 def shape_of(
     config: Config,
     dimensions: Dimensions,
@@ -101,7 +123,16 @@ def shape_of(
     return ModelShape(components=tuple(part for part in components if part.layers), **fields)
 
 
+def full_attention_shape(config: Config, dimensions: Dimensions) -> ModelShape:
+    """Return the shape of a model whose layers are all full attention, as `layer_types` must agree."""
+    components = assemble(
+        config,
+        layer_words(config, dimensions.layers, lambda layer: "full_attention"),
+        {"full_attention": lambda layers: [dimensions.component("full_attention", layers)]},
+    )
+    return shape_of(config, dimensions, components, draft=full_draft(config, dimensions))
+
+
 def build(config: Config) -> ModelShape:
     """Build the shape of a model whose layers are all ordinary full attention."""
-    dimensions = read_dimensions(config)
-    return shape_of(config, dimensions, [dimensions.component("full_attention", range(dimensions.layers))])
+    return full_attention_shape(config, read_dimensions(config))

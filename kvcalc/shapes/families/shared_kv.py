@@ -1,0 +1,48 @@
+"""Gemma 3n and 4: the last layers read the cache of earlier ones, so they own nothing."""
+
+from kvcalc.shapes.components import ModelShape
+from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.attention import kv_component, read_dimensions, shape_of
+from kvcalc.shapes.families.sliding_window import window_growth
+from kvcalc.shapes.layer_words import assemble, layer_words
+
+MODEL_TYPES = ("gemma3n", "gemma3n_text", "gemma4", "gemma4_text", "gemma4_unified_text")
+
+RHYTHM = {"gemma3n": 5, "gemma3n_text": 5}
+"""Every n-th layer is full where `layer_types` is absent."""
+
+
+def build(config: Config) -> ModelShape:
+    """Build the layers before the sharing ones; full layers may have a head shape of their own.
+
+    With `attention_k_eq_v` keys and values come from one projection, but both are cached: they
+    differ by norm and rotation.
+    """
+    sliding = read_dimensions(config)
+    shared = config.integer("num_kv_shared_layers", default=0)
+    if shared >= sliding.layers:
+        raise config.refuse("num_kv_shared_layers", f"{shared} of {sliding.layers} layers leave no owner")
+    every = RHYTHM.get(config.model_type, 6)
+    words = layer_words(
+        config, sliding.layers, lambda layer: "sliding_attention" if (layer + 1) % every else "full_attention"
+    )
+    tied = config.flag("attention_k_eq_v")
+    heads, head_dim = sliding.kv_heads, sliding.key_dim
+    if config.model_type.startswith("gemma4"):
+        head_dim = config.size("global_head_dim", default=512)
+        global_heads = config.size("num_global_key_value_heads", default=heads)
+        heads = global_heads if tied else heads
+        # The last layer is full whatever the pattern says.
+        words[-1] = "full_attention"
+    window = window_growth(config)
+    components = assemble(
+        config,
+        words[: sliding.layers - shared],
+        {
+            "full_attention": lambda layers: [
+                kv_component("full_attention", layers, heads, head_dim, head_dim, sliding.query_heads)
+            ],
+            "sliding_attention": lambda layers: [sliding.component("sliding_window", layers, window)],
+        },
+    )
+    return shape_of(config, sliding, components)

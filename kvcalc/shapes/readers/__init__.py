@@ -1,0 +1,1 @@
+"""From files to shapes: one module per kind of file."""
