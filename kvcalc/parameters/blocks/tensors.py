@@ -1,6 +1,9 @@
 """The two kinds of tensor that every block is made of: a linear map and a vector."""
 
+from dataclasses import replace
+
 from kvcalc.parameters.counts import Layers, Name, Part, Split
+from kvcalc.parameters.formats import FP32
 
 
 def linear(
@@ -77,6 +80,13 @@ def vector(
             buffer=buffer,
         )
     ]
+
+
+def single(
+    name: Name, module: str, size: int, layers: Layers = (), *, split: Split = "replicated"
+) -> list[Part]:
+    """Return a vector that engines keep in single precision whatever the model's dtype."""
+    return [replace(part, format=FP32) for part in vector(name, module, size, layers, split=split)]
 
 
 def norm(module: str, width: int, layers: Layers = (), *, bias: bool = False) -> list[Part]:

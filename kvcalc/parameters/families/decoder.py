@@ -8,7 +8,7 @@ from kvcalc.parameters.blocks.attention import QueryKeyNorm, grouped_query
 from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.frame import frame
 from kvcalc.parameters.blocks.tensors import linear, norm
-from kvcalc.parameters.counts import Parameters, Part
+from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.shapes.config import Config
 
@@ -108,7 +108,11 @@ def layer_norms(d: Dimensions, style: Style) -> list[Part]:
 
 
 def attention(
-    config: Config, d: Dimensions, style: Style, layers: tuple[int, ...] | None = None
+    config: Config,
+    d: Dimensions,
+    style: Style,
+    layers: Layers | None = None,
+    prefix: str = "self_attn",
 ) -> list[Part]:
     """Return the attention projections of `layers`, by default of all."""
     return grouped_query(
@@ -123,6 +127,7 @@ def attention(
         qk_norm=style.qk_norm if switch(config, style.qk_norm_if) else "none",
         gate=switch(config, style.gate),
         sinks=style.sinks,
+        prefix=prefix,
     )
 
 
@@ -140,7 +145,7 @@ def networks(config: Config, d: Dimensions, style: Style) -> list[Part]:
     return parts + (experts(config, d.hidden, sparse, style) if sparse else [])
 
 
-def experts(config: Config, hidden: int, layers: tuple[int, ...], style: Style) -> list[Part]:
+def experts(config: Config, hidden: int, layers: Layers, style: Style) -> list[Part]:
     """Return the mixture of experts of `layers`."""
     sizes = mixtures.read(config)
     return mixture(
