@@ -8,7 +8,7 @@ from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.vllm.deployment import Deployment
 from kvcalc.engines.vllm.layout import VllmLayout, hybrid_note
 from kvcalc.engines.vllm.legacy import V0Layout
-from kvcalc.engines.vllm.support import support_notes
+from kvcalc.engines.vllm.models import support_notes
 from kvcalc.engines.vllm.versions import default_utilization, rules_for
 from kvcalc.errors import SettingsError
 from kvcalc.shapes.components import ModelShape
@@ -24,7 +24,7 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
     deployment = Deployment(shape, settings, rules_for(settings.version))
     if not deployment.components:
         raise SettingsError(f"{shape.name}: nothing is cached, so vLLM has no KV cache to lay out")
-    notes = support_notes(shape)
+    notes = support_notes(shape, settings.version)
     if not deployment.rules.paged_pool:
         return V0Layout(deployment, notes)
     return VllmLayout(deployment, notes + hybrid_note(deployment))

@@ -8,6 +8,7 @@ import numpy as np
 from kvcalc.engines.sizing import entry_bytes
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.kernels import chosen_kernel, hybrid_alignment
+from kvcalc.engines.vllm.models import EXPORTS_NO_STATE
 from kvcalc.quantity import Count, Tokens
 from kvcalc.shapes.components import LINEAR, Component
 
@@ -28,9 +29,6 @@ DEFAULT_BATCHED_TOKENS = 8192
 
 DEFAULT_ENCODER_TOKENS = 2048
 """Encoder budget of an encoder-decoder model by default: its smallest `--max-num-batched-tokens`."""
-
-STATES_WITHOUT_EXPORT = ("kimi_linear",)
-"""Model types whose own layer exports no checkpoint although their kind's kernel could."""
 
 STATE_CHUNK = 256
 """Chunk of Mamba-2's kernels, of which blocks with one state each are multiples (most configs)."""
@@ -162,7 +160,7 @@ def _state_cache(deployment: Deployment, part: Component, block: int) -> LayerCa
     settings, rules = deployment.settings, deployment.rules
     mode = state_mode(deployment, part.kind)
     checkpoints = part.kind in rules.checkpoint_kinds and (
-        deployment.shape.model_type not in STATES_WITHOUT_EXPORT
+        deployment.shape.model_type not in EXPORTS_NO_STATE
     )
     states = {"none": 1, "align": 2 + checkpoints, "all": 0}[mode] + settings.spec_tokens
     if mode == "none":  # one block spans the whole request

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.sizing import Precision, cached_components, model_precision
+from kvcalc.engines.vllm.models import IGNORES_KV_DTYPE
 from kvcalc.engines.vllm.versions import Rules
 from kvcalc.shapes.components import Component, ModelShape, Tensor
 
@@ -96,7 +97,10 @@ class Deployment:
         kinds = {part.kind for part in shape.components_for("vllm")}
         if shape.state_dtype is None and kinds.intersection(FP32_STATES):
             shape = replace(shape, state_dtype="fp32")
-        return model_precision(shape, self.settings)
+        settings = self.settings
+        if shape.model_type in IGNORES_KV_DTYPE:
+            settings = replace(settings, kv_dtype=shape.dtype)
+        return model_precision(shape, settings)
 
     @property
     def quantized(self) -> bool:

@@ -103,9 +103,7 @@ def _side_by_side_groups(layers: Sequence[Layer], packing: Packing) -> tuple[Gro
         ]
     else:  # all that grows comes first and sets the least number of tuples
         balanced = [True] * len(buckets)
-        least = [
-            count for bucket, count in zip(buckets, tuples, strict=True) if bucket.cache.keeps == "all"
-        ]
+        least = [count for bucket, count in zip(buckets, tuples, strict=True) if bucket.cache.keeps == "all"]
         buckets = _pages_as_in_growing(buckets)
     counts = [count for count, even in zip(tuples, balanced, strict=True) if even]
     size = least_padding(counts, max(least)) if least else max(tuples)
@@ -130,9 +128,7 @@ def _split_tuples(bucket: Group, parts: int) -> list[Group]:
     by_page = [
         [item for item in bucket.layers if item[1].page == page] for page in sorted(bucket.page_counts)
     ]
-    return [
-        Group(tuple(item for items in by_page for item in items[part::parts])) for part in range(parts)
-    ]
+    return [Group(tuple(item for items in by_page for item in items[part::parts])) for part in range(parts)]
 
 
 def least_padding(counts: Sequence[int], at_least: int) -> int:
@@ -162,9 +158,6 @@ def stage_groups(groups: Sequence[Group], layers: int, pp: int) -> list[tuple[Gr
     """Return the groups as each pipeline stage holds them; draft layers are on the last."""
     bounds = (*stage_bounds(layers, pp)[:-1], 1 << 31)
     return [
-        tuple(
-            Group(tuple(item for item in group.layers if start <= item[0] < stop))
-            for group in groups
-        )
+        tuple(Group(tuple(item for item in group.layers if start <= item[0] < stop)) for group in groups)
         for start, stop in pairwise(bounds)
     ]

@@ -2,13 +2,14 @@
 
 from functools import cached_property
 
-from kvcalc.engines.layout import Layout, Pool
+from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.sizing import component_bytes, fullest_stage
 from kvcalc.engines.vllm.caches import block_tokens, layer_caches
 from kvcalc.engines.vllm.deployment import Deployment, is_state
-from kvcalc.engines.vllm.groups import Group, block_bytes, group_layers, stage_groups
+from kvcalc.engines.vllm.groups import block_bytes, group_layers, stage_groups
 from kvcalc.errors import SettingsError
 from kvcalc.quantity import Bytes, Count, Tokens
+from kvcalc.shapes.components import Component
 
 
 class VllmLayout(Layout):
@@ -17,7 +18,7 @@ class VllmLayout(Layout):
     def __init__(self, deployment: Deployment, notes: tuple[str, ...]) -> None:
         settings, shape = deployment.settings, deployment.shape
 
-        def per_rank(part):  # type: ignore[no-untyped-def]
+        def per_rank(part: Component) -> ComponentBytes:
             return component_bytes(part, deployment.precision(part), settings.tp, settings.dcp)
 
         tokens = settings.max_len or shape.max_tokens or 1
@@ -25,7 +26,9 @@ class VllmLayout(Layout):
         super().__init__(
             shape,
             settings,
-            logical=tuple(component_bytes(part, deployment.precision(part)) for part in deployment.components),
+            logical=tuple(
+                component_bytes(part, deployment.precision(part)) for part in deployment.components
+            ),
             per_gpu=tuple(per_rank(part) for part in stage),
             notes=shape.notes + notes,
         )
@@ -109,6 +112,3 @@ def hybrid_note(deployment: Deployment) -> tuple[str, ...]:
         f"vLLM's attention blocks hold {block_tokens(deployment)} tokens, so that a block's page "
         "covers a recurrent state",
     )
-
-
-__all__ = ["Group", "VllmLayout", "hybrid_note"]
