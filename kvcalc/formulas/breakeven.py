@@ -306,7 +306,7 @@ def verdict(gain_low: Seconds, gain_high: Seconds) -> Words:
 def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
     r"""How clearly is the question settled, from 0 (a coin toss) to 1 (certain)?
 
-    .. math:: p = \frac{|G_{low} + G_{high}|}{|G_{low} + G_{high}| + G_{high} - G_{low}}
+    .. math:: p = \frac{g}{g + G_{high} - G_{low}}, \qquad g = |G_{low} + G_{high}|
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def pipeline_time(load: Seconds, compute: Seconds, layers: Count) -> Seconds:
 def pipeline_window(compute: Seconds, layers: Count) -> Seconds:
     r"""How much compute can hide a layer-by-layer load?
 
-    .. math:: W = \frac{L - 1}{L} T_{comp}
+    .. math:: W = T_{comp} \frac{L - 1}{L}
 
     Parameters
     ----------

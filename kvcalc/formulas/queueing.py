@@ -85,7 +85,7 @@ def mean_wait(service: Seconds, utilization: Share, variation: Share = 1.0, serv
 def wait_percentile(mean: Seconds, utilization: Share, percentile: Share = 0.99) -> Seconds:
     r"""How long do the unluckiest transfers wait?
 
-    .. math:: W_p = \max\left(0, \frac{W}{ρ} \ln\frac{ρ}{1 - p}\right)
+    .. math:: W_p = \max\left(0, \frac{W}{ρ} \cdot \ln\left(\frac{ρ}{1 - p}\right)\right)
 
     Parameters
     ----------
