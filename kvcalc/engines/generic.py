@@ -7,7 +7,7 @@ import numpy as np
 from kvcalc.engines.checks import check_ranks
 from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.settings import EngineSettings
-from kvcalc.engines.sizing import model_precision, sizes
+from kvcalc.engines.sizing import cached_components, model_precision, sizes, unslid
 from kvcalc.quantity import Bytes, Tokens
 from kvcalc.shapes.components import ModelShape
 
@@ -83,5 +83,6 @@ def mixed_pool(layout: Layout, size: float, block: int) -> Pool:
 def lay_out(shape: ModelShape, settings: EngineSettings) -> GenericLayout:
     """Return the engine-free layout of `shape`."""
     check_ranks(shape, settings, settings.tp)
-    sized = sizes(shape, settings, model_precision(shape, settings))
+    components = unslid(cached_components(shape, settings), shape)
+    sized = sizes(shape, settings, model_precision(shape, settings), components)
     return GenericLayout(shape, settings, sized.logical, sized.per_gpu, shape.notes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kvcalc.engines.generic import round_up
-from kvcalc.engines.layout import Layout, Pool
+from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.sizing import Precision, Sizes, cached_components, component_bytes, sizes
 from kvcalc.errors import SettingsError
@@ -22,6 +22,7 @@ CELL_PAD = 256
 """Contexts and window caches are padded to this many cells (llama_context, GGML_PAD) [token]."""
 
 _CAPPED = ("window", "chunk")
+_GROWING = ("linear", "strided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class LlamaCppLayout(Layout):
         cells = round_up(tokens, CELL_PAD)
         total = tokens * 0.0
         for part in self.per_gpu:
-            if part.growth.kind in _CAPPED:
+            if _is_window(part):
                 total = total + part.stored * self.swa_cells(cells, part.growth.size)
             elif part.growth.kind == "constant":
                 total = total + part.constant_bytes * self.state_rows
@@ -79,11 +80,11 @@ class LlamaCppLayout(Layout):
         swa = 0.0
         window_cells = 0
         for part in self.stage:
-            if part.growth.kind in _CAPPED:
+            if _is_window(part):
                 window_cells = swa_cells or int(self.swa_cells(cells, part.growth.size, sharing))
                 swa += self._entry(part, "kv") * window_cells * streams
-        growing = [part for part in self.stage if part.growth.kind in ("linear", "strided")]
-        constant = [part for part in self.stage if part.growth.kind == "constant"]
+        growing = [part for part in self.stage if part.growth.kind in _GROWING]
+        constant = [part for part in self.stage if part not in growing and not _is_window(part)]
         rows = slots * self.state_rows
         return Buffers(
             cells=cells,
@@ -139,6 +140,11 @@ class LlamaCppLayout(Layout):
         return low * step
 
 
+def _is_window(part: Component | ComponentBytes) -> bool:
+    """Return whether `part` is kept in cells; a compressor's state is not, though it is a window too."""
+    return part.growth.kind in _CAPPED and part.kind != "compressor_state"
+
+
 def _is_cross(part: Component) -> bool:
     return part.growth.kind == "constant" and all(tensor.storage == "kv" for tensor in part.entry)
 
@@ -161,7 +167,7 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> LlamaCppLayout:
     # Cross-attention is computed anew from the encoder's output, not cached (llm_graph_input_cross).
     components = tuple(part for part in cached_components(shape, settings) if not _is_cross(part))
     capped = any(part.growth.kind in _CAPPED for part in components)
-    if settings.swa_full or all(part.growth.kind != "linear" for part in components):
+    if settings.swa_full or all(part.growth.kind not in _GROWING for part in components):
         components = tuple(
             replace(part, growth=LINEAR) if part.growth.kind in _CAPPED else part for part in components
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from kvcalc.engines.checks import check_ranks
 from kvcalc.engines.generic import round_up
-from kvcalc.engines.layout import Layout, Pool
+from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.sizing import (
     DRAFT,
@@ -19,17 +19,29 @@ from kvcalc.engines.sizing import (
     component_bytes,
     model_precision,
     sizes,
+    unslid,
 )
 from kvcalc.errors import SettingsError
 from kvcalc.quantity import Bytes, Tokens
 from kvcalc.shapes.components import LINEAR, Component, ModelShape
 
-WINDOW_SHARE = 0.8
+WINDOW_SHARE, WINDOW_SHARE_V4 = 0.8, 0.1
 """Tokens in the window pool per token in the full pool (`--swa-full-tokens-ratio`) [1]."""
+
+PAGE, PAGE_V4 = 1, 256
+"""Default page size; DeepSeek V4's must hold whole groups of 128 compressed tokens [token]."""
+
+STATE_RING = 16
+"""Rows of DeepSeek V4's compressor state per page of the window pool, two windows of 8 [1].
+
+A log prints 7705.45 bytes per full token, which counts the states of overlapping groups alone.
+"""
 
 STATE_SHARE = 0.9
 """Memory for recurrent states per byte of KV (`--mamba-full-memory-ratio`) [1]."""
 
+_CAPPED = ("window", "chunk")
+_GROWING = ("linear", "strided")
 _STATES = ("conv", "state", "float32")
 
 
@@ -63,12 +75,10 @@ class SglangLayout(Layout):
         self.precision = precision
         self.ranks = ranks
         self.stage = sized.stage
-        self.page = settings.page_size or settings.block_size or 1
-        self.window_share = settings.swa_ratio or WINDOW_SHARE
+        compressed = any(part.kind == "compressed_latent" for part in sized.stage)
+        self.page = settings.page_size or settings.block_size or (PAGE_V4 if compressed else PAGE)
+        self.window_share = settings.swa_ratio or (WINDOW_SHARE_V4 if compressed else WINDOW_SHARE)
         self.state_share = settings.mamba_ratio or STATE_SHARE
-
-    def _stored(self, *growths: str) -> float:
-        return sum(part.stored for part in self.per_gpu if part.growth.kind in growths)
 
     @property
     def state_bytes(self) -> float:
@@ -79,7 +89,14 @@ class SglangLayout(Layout):
     @property
     def bytes_per_full_token(self) -> float:
         """Bytes that one token of the full pool costs, its share of the window pool included."""
-        return self.bytes_per_token_per_gpu + self.window_share * self._stored("window", "chunk")
+        windows = sum(self._window_row(part) for part in self.per_gpu if part.growth.kind in _CAPPED)
+        return self.bytes_per_token_per_gpu + self.window_share * windows
+
+    def _window_row(self, part: ComponentBytes) -> float:
+        """Bytes per token of the window pool; a compressor keeps a ring of rows in each page."""
+        if part.kind != "compressor_state":
+            return part.stored
+        return part.stored * STATE_RING / self.page if part.growth.size <= STATE_RING else 0.0
 
     def window_tokens(self, full_tokens: int) -> int:
         """Tokens of the window pool beside `full_tokens` of the full pool, in whole pages."""
@@ -90,7 +107,7 @@ class SglangLayout(Layout):
         paged = round_up(tokens, self.page)
         total = tokens * 0.0
         for part in self.per_gpu:
-            if part.growth.kind in ("window", "chunk"):
+            if part.growth.kind in _CAPPED and part.kind != "compressor_state":
                 held = round_up(np.minimum(tokens, part.growth.size + self.page), self.page)
                 total = total + part.stored * held
             else:
@@ -126,7 +143,7 @@ class SglangLayout(Layout):
         limits = [full_tokens * self.settings.dcp / float(round_up(max_len, self.page))]
         window = self.window_tokens(full_tokens)
         for part in self.per_gpu:
-            if part.growth.kind in ("window", "chunk"):
+            if part.growth.kind in _CAPPED:
                 held = min(max_len, part.growth.size + self.page)
                 limits.append(window / float(round_up(held, self.page)))
         return min(limits + ([float(slots)] if slots is not None else []))
@@ -134,7 +151,7 @@ class SglangLayout(Layout):
     def buffers(self, tokens: int, slots: int = 0) -> Buffers:
         """Return the buffers that serve `tokens` tokens of the full pool and `slots` states."""
         full = [part for part in self.stage if part.growth == LINEAR and part.kind != DRAFT]
-        window = [part for part in self.stage if part.growth.kind in ("window", "chunk")]
+        window = [part for part in self.stage if part.growth.kind in _CAPPED]
         state = [part for part in self.stage if _is_state(part)]
         draft = [part for part in self.stage if part.kind == DRAFT]
         rows = tokens + self.page
@@ -179,8 +196,7 @@ def _notes(shape: ModelShape, settings: EngineSettings) -> tuple[str, ...]:
 
 def _in_full_pool(parts: tuple[Component, ...]) -> tuple[Component, ...]:
     """Return `parts` with every window kept in full."""
-    capped = ("window", "chunk")
-    return tuple(replace(part, growth=LINEAR) if part.growth.kind in capped else part for part in parts)
+    return tuple(replace(part, growth=LINEAR) if part.growth.kind in _CAPPED else part for part in parts)
 
 
 def attention_ranks(settings: EngineSettings) -> int:
@@ -198,16 +214,20 @@ def sglang_precision(shape: ModelShape, settings: EngineSettings) -> Precision:
     parts = shape.components_for(settings.engine)
     sparse = any(tensor.storage == "index" for part in parts for tensor in part.entry)
     latent = any(tensor.name == "latent" for part in parts for tensor in part.entry)
-    packed = sparse and latent and precision.kv == "fp8_e4m3"
-    return replace(precision, index="fp8_block128", kv="fp8_ds_mla" if packed else precision.kv)
+    kv = precision.kv
+    if any(part.kind == "compressed_latent" for part in parts):
+        kv = "fp8_ds_mla_v4"  # the only form DeepSeek V4's kernels read
+    elif sparse and latent and kv == "fp8_e4m3":
+        kv = "fp8_ds_mla"
+    return replace(precision, index="fp8_block128", kv=kv)
 
 
 def lay_out(shape: ModelShape, settings: EngineSettings) -> SglangLayout:
     """Return how SGLang holds `shape`."""
     ranks = attention_ranks(settings)
     check_ranks(shape, settings, ranks)
-    components = cached_components(shape, settings)
-    if not settings.hybrid_manager or all(part.growth.kind != "linear" for part in components):
+    components = unslid(cached_components(shape, settings), shape)
+    if not settings.hybrid_manager or all(part.growth.kind not in _GROWING for part in components):
         components = _in_full_pool(components)
     precision = sglang_precision(shape, settings)
     return SglangLayout(

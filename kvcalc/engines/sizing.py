@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from kvcalc.engines.layout import ComponentBytes
 from kvcalc.engines.settings import EngineSettings
-from kvcalc.shapes.components import Component, ModelShape, Tensor
+from kvcalc.shapes.components import LINEAR, Component, Growth, ModelShape, Tensor
 from kvcalc.shapes.formats import RowBytes, Side, find_format, slot_bytes
 
 Convert = Callable[[Component], ComponentBytes]
+
+CROSS = "cross_attention"
+"""Kind of the components that keep one entry per encoder token."""
 
 DRAFT = "draft"
 """Kind of the components of MTP and EAGLE layers, whatever the draft's own attention is."""
@@ -95,7 +100,20 @@ def component_bytes(
 
 def cached_components(shape: ModelShape, settings: EngineSettings) -> tuple[Component, ...]:
     """Return what the engine caches: the model's components, and the draft's when speculating."""
-    return shape.components_for(settings.engine) + draft_components(shape, settings)
+    own = shape.components_for(settings.engine) + draft_components(shape, settings)
+    if settings.encoder_tokens is None:
+        return own
+    encoded = Growth("constant", settings.encoder_tokens)
+    return tuple(replace(part, growth=encoded) if part.kind == CROSS else part for part in own)
+
+
+def unslid(components: tuple[Component, ...], shape: ModelShape) -> tuple[Component, ...]:
+    """Return `components` with windows that are never left, since no context is longer, as linear."""
+
+    def grows(part: Component) -> bool:
+        return part.growth.kind == "window" and part.growth.size >= (shape.max_tokens or np.inf)
+
+    return tuple(replace(part, growth=LINEAR) if grows(part) else part for part in components)
 
 
 def draft_components(shape: ModelShape, settings: EngineSettings) -> tuple[Component, ...]:
