@@ -7,7 +7,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 
@@ -24,6 +24,12 @@ from kvcalc.quantity import (
     Tokens,
     TokensPerSecond,
 )
+
+FirstLimit = Annotated[str, ("capacity", "bandwidth", "tie")]
+Verdict = Annotated[str, ("restore", "recompute", "too_close")]
+Mode = Annotated[str, ("prefix_store", "active_working_set")]
+Bound = Annotated[str, ("memory", "compute")]
+"""Texts of a few fixed words; the JSON Schemas list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,7 @@ class Decode:
 
     step_time: Seconds
     tokens_per_second: TokensPerSecond
-    bound: str
+    bound: Bound
     range: tuple[Seconds, Seconds]
 
 
@@ -201,7 +207,7 @@ class Offload:
     """One tier in one mode: restore against recompute."""
 
     tier: str
-    mode: str
+    mode: Mode
     bytes: Bytes
     bandwidth: BytesPerSecond
     queue: Seconds
@@ -218,7 +224,7 @@ class Offload:
     break_even_tokens: Tokens | None
     extra_wait: Seconds | None
     overlapped_total: Seconds | None
-    verdict: str
+    verdict: Verdict
     confidence: Share
     reason: str
 
@@ -264,7 +270,7 @@ class PlanResult(Result):
     memory: Memory
     capacity: Capacity
     bandwidth: Bandwidth
-    first_limit: str
+    first_limit: FirstLimit
     decode: Decode
     prefill: Prefill
     offload: tuple[Offload, ...]
@@ -300,8 +306,13 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any result
 
 def units(result: Any) -> dict[str, str]:  # noqa: ANN401 - any result
     """Return the unit of every numeric field by dotted key; list items share the key of the list."""
+    return units_of(type(result))
+
+
+def units_of(kind: type) -> dict[str, str]:
+    """Return `units` of every result of this class."""
     found: dict[str, str] = {}
-    _collect_units(type(result), "", found)
+    _collect_units(kind, "", found)
     return found
 
 
@@ -318,8 +329,8 @@ def _collect_units(kind: type, prefix: str, found: dict[str, str]) -> None:
 
 def _unit_of(hint: Any) -> tuple[str | None, type | None]:  # noqa: ANN401 - a type hint
     metadata = getattr(hint, "__metadata__", None)
-    if metadata:
-        return str(metadata[0]), None
+    if metadata and isinstance(metadata[0], str):
+        return metadata[0], None
     if isinstance(hint, type) and is_dataclass(hint):
         return None, hint
     for inner in getattr(hint, "__args__", ()):

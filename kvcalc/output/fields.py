@@ -116,9 +116,9 @@ def flat(answer: Answer) -> tuple[tuple[Column, ...], tuple[tuple[Any, ...], ...
     single = {name: value for name, value in _leaves(answers) if name not in per_row}
     given = {f"inputs.{name}": value for name, value in _leaves(inputs)}
     header = (
-        *(Column(name, units.get(name, "")) for name in single),
-        *(Column(name, units.get(f"{main}.{name}", "")) for name in per_row),
-        *(Column(name, units.get(name, "")) for name in given),
+        *(Column(name, _unit_in(units, name)) for name in single),
+        *(Column(name, _unit_in(units, f"{main}.{name}")) for name in per_row),
+        *(Column(name, _unit_in(units, name)) for name in given),
     )
     rows = []
     for item in items or [{}]:
@@ -127,10 +127,20 @@ def flat(answer: Answer) -> tuple[tuple[Column, ...], tuple[tuple[Any, ...], ...
     return header, tuple(rows)
 
 
+def _unit_in(units: Mapping[str, str], name: str) -> str:
+    return units.get(name) or units.get(name.removesuffix(".low").removesuffix(".high"), "")
+
+
 def _leaves(body: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the single values below a mapping with dotted names; a list of objects has no one value."""
+    """Yield the single values below a mapping with dotted names, of a range its two ends.
+
+    Other lists have no single value; they are in the JSON only.
+    """
     for key, value in body.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{key}.")
-        elif not isinstance(value, (list, tuple)):
+        elif isinstance(value, (list, tuple)):
+            if len(value) == 2 and all(isinstance(end, (int, float)) for end in value):
+                yield from zip((f"{prefix}{key}.low", f"{prefix}{key}.high"), value, strict=True)
+        else:
             yield prefix + key, value

@@ -42,14 +42,11 @@ class Terminal:
 def render(page: Page, terminal: Terminal | None = None) -> str:
     """Return the page as text for a terminal of this width and ability."""
     terminal = terminal or Terminal()
-    lines = (
-        [_paint(line, "bold", terminal) for line in _wrap(page.title, terminal.width)] if page.title else []
-    )
+    lines = _title(page.title, terminal)
     for block in page.blocks:
-        if lines:
-            lines.append("")
-        if block.title:
-            lines += [_paint(line, "bold", terminal) for line in _wrap(block.title, terminal.width)]
+        belongs_above = isinstance(block, Lines) and block.bullet and not block.title
+        lines += [""] if lines and not belongs_above else []
+        lines += _title(block.title, terminal)
         lines += _grid(block, terminal) if isinstance(block, Grid) else _lines(block, terminal)
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else ascii_text(text)

@@ -1,0 +1,168 @@
+import io
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kvcalc.output import render
+from kvcalc.output.fields import Column, Table
+from kvcalc.output.page import Grid, Lines, Page
+from kvcalc.output.table import Terminal
+from kvcalc.output.table import render as draw
+
+WORKED_EXAMPLE = """\
+Restore of 1.00 GB against recompute
+
+  bandwidth    setup  transfer  remaining    total  recompute  restoring is
+  10.0 GB/s  5.00 ms    100 ms    30.0 ms   135 ms     100 ms  1.35x slower
+  20.0 GB/s  5.00 ms   50.0 ms    30.0 ms  85.0 ms     100 ms  1.18x faster
+  The parts queue, convert and sync are 0 s.
+
+Break-even: 15.4 GB/s. Above it restoring is faster, below it recomputing is.
+  - 10.0 GB/s: 135 ms against 100 ms; confidence 100 %.
+  - 20.0 GB/s: 85 ms against 100 ms; confidence 100 %.
+
+Assumptions
+  - The parts follow one another.
+
+More: --explain shows each formula with these numbers, --format json each source.
+"""
+
+
+def test_the_worked_example_of_a_restore_reads_like_this(restore_result):
+    assert render(restore_result, "table", terminal=Terminal(100)) == WORKED_EXAMPLE
+
+
+def test_without_a_break_even_the_reason_stands_in_its_place(restore_result):
+    result = replace(
+        restore_result, break_even_bandwidth=None, reason="the hit saves less time than it costs"
+    )
+    assert "Break-even: none. The hit saves less time than it costs" in render(result)
+
+
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_a_plan_stays_within_the_width(plan_result, kv_result, restore_result, width):
+    for result in (plan_result, kv_result, restore_result):
+        lines = render(result, terminal=Terminal(width)).splitlines()
+        assert max(map(len, lines)) <= width
+
+
+def test_a_plan_says_what_a_planner_asks(plan_result):
+    page = render(plan_result)
+    for sentence in (
+        "a-70b on 4 x a-gpu",
+        "DOES NOT FIT: 10.0 GB short on each GPU; room for 25 sequences, 32 asked.",
+        "First limit as load grows: capacity.",
+        "too close to call",
+        "1.35x slower",
+        "break-even 15.4 GB/s",
+        "no tier to swap to",
+        "more than 15.4 GB/s",
+        "25 or less",
+        "It does not fit: 10 GB short.",
+        "One million generated tokens cost 2.44 USD.",
+        "Built on 2 profile values: 1 nominal, 1 assumed.",
+        "Assumed, not measured: prefill.efficiency.",
+    ):
+        assert sentence in page
+
+
+def test_printed_memory_adds_up(plan_result):
+    lines = render(plan_result).split("Memory of one GPU")[1].splitlines()[2:7]
+    *parts, total = [float(line.split(" GB")[0].split()[-1]) for line in lines]
+    assert sum(parts) == pytest.approx(total, abs=1e-9)
+    assert total == 80
+
+
+def test_kv_shows_each_view_and_the_inverse_answer(kv_result):
+    page = render(kv_result)
+    assert "One further token costs 327,680 B/token, 81,920 B/token on each GPU." in page
+    assert "5.37 GB (5.00 GiB)" in page  # 16,384 tokens of 320 KiB
+    assert "most sequences of 16,384 tokens" in page
+
+
+def test_colour_only_where_it_is_asked_for(plan_result):
+    assert "\x1b" not in render(plan_result, terminal=Terminal(100))
+    coloured = render(plan_result, terminal=Terminal(100, colour=True))
+    assert "\x1b[31mDOES NOT FIT" in coloured
+
+
+class _Screen(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("encoding", "variable", "expected"),
+    [
+        pytest.param("utf-8", None, (True, True), id="a terminal is coloured"),
+        pytest.param("utf-8", "NO_COLOR", (False, True), id="NO_COLOR is respected"),
+        pytest.param("latin-1", None, (True, False), id="another encoding gets ASCII"),
+    ],
+)
+def test_the_terminal_decides(monkeypatch, encoding, variable, expected):
+    for name in ("NO_COLOR", "TERM", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "1")
+    monkeypatch.setattr(sys, "stdout", _Screen(io.BytesIO(), encoding=encoding))
+    terminal = Terminal.of_stdout()
+    assert (terminal.colour, terminal.unicode) == expected
+
+
+def test_a_pipe_is_100_columns_without_colour(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert Terminal.of_stdout() == Terminal(100, colour=False, unicode=True)
+
+
+def test_ascii_output_is_ascii(plan_result):
+    assert render(plan_result, terminal=Terminal(100, unicode=False)).isascii()
+
+
+def test_a_name_cannot_steer_the_terminal():
+    table = Table("\x1b[2Jlist", (Column("name"),), (("\x1b]0;owned\x07",),), ("\x9bnote",))
+    page = render(table)
+    assert "\x1b" not in page
+    assert "\x9b" not in page
+    assert "\x07" not in page
+
+
+WIDE = Grid(
+    "",
+    ("name", "one", "two", "three"),
+    "lrrr",
+    (("a", "1" * 12, "2" * 12, "3" * 12), ("b", "4", "5" * 12, "6")),
+)
+
+
+def test_a_grid_that_is_too_wide_is_turned_on_its_side():
+    assert draw(Page("", (WIDE,)), Terminal(46)) == (
+        "  name              a             b\n"
+        "  one    111111111111             4\n"
+        "  two    222222222222  555555555555\n"
+        "  three  333333333333             6\n"
+    )
+
+
+def test_rows_that_are_too_wide_side_by_side_follow_one_another():
+    assert draw(Page("", (WIDE,)), Terminal(30)) == (
+        "  name              a\n"
+        "  one    111111111111\n"
+        "  two    222222222222\n"
+        "  three  333333333333\n"
+        "\n"
+        "  name              b\n"
+        "  one               4\n"
+        "  two    555555555555\n"
+        "  three             6\n"
+    )
+
+
+def test_an_empty_list_says_so():
+    assert render(Table("Models", (Column("name"),), ())) == "Models\n\n  none\n"
+
+
+def test_long_words_are_wrapped_under_their_bullet():
+    page = Page("", (Lines("Why", ("one two three four five six seven eight nine",), bullet=True),))
+    assert draw(page, Terminal(40)) == "Why\n  - one two three four five six seven\n    eight nine\n"
