@@ -49,7 +49,7 @@ class Part:
     module: str  # the checkpoint's name inside its layer, such as self_attn.q_proj
     rows: int
     columns: int
-    layers: Layers = ()  # decoder layers that own one each; empty outside the layer stack
+    layers: Layers | None = None  # decoder layers that own one each; None outside the layer stack
     copies: int = 1  # experts of one layer, or layers of an encoder
     used: int = 1  # copies that one token passes through
     split: Split = "columns"
@@ -62,7 +62,7 @@ class Part:
     @property
     def count(self) -> int:
         """Parameters over all layers and copies."""
-        return self.rows * self.columns * self.copies * max(1, len(self.layers))
+        return self.rows * self.columns * self.copies * self._owners
 
     @property
     def active(self) -> int:
@@ -72,11 +72,11 @@ class Part:
     @property
     def bytes(self) -> float:
         """Bytes over all layers and copies, scales included."""
-        return self._copy_bytes * self.copies * max(1, len(self.layers))
+        return self.format.matrix_bytes(self.rows, self.columns) * self.copies * self._owners
 
     @property
-    def _copy_bytes(self) -> float:
-        return self.format.matrix_bytes(self.rows, self.columns)
+    def _owners(self) -> int:
+        return 1 if self.layers is None else len(self.layers)
 
     def share(self, tp: int, ep: int) -> float:
         """Fraction of the part that one of `tp` ranks holds, experts spread over `ep` ranks."""
@@ -188,7 +188,7 @@ class Parameters:
     def _stage_bytes(self, stage: range, tp: int, ep: int, index: int, pp: int) -> float:
         total = 0.0
         for part in self.parts:
-            if part.layers:
+            if part.layers is not None:
                 fraction = sum(layer in stage for layer in part.layers) / len(part.layers)
             else:
                 fraction = float(self._on_stage(part, index, pp))

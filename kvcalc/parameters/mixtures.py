@@ -36,12 +36,15 @@ class Mixture:
     shared_inner: int  # width of all shared experts together
 
 
-def read(config: Config) -> Mixture:
-    """Read the sizes of a mixture; a model that lists them per layer must list equal ones."""
+def read(config: Config, shared_default: int = 0) -> Mixture:
+    """Read the sizes of a mixture; a model that lists them per layer must list equal ones.
+
+    `shared_default` is the number of shared experts where the config does not say.
+    """
     inner = _uniform(config, WIDTH)
     shared = _uniform(config, SHARED_WIDTH, absent=-1)
     if shared < 0:
-        shared = _uniform(config, SHARED_COUNT, absent=0) * inner
+        shared = _uniform(config, SHARED_COUNT, absent=shared_default) * inner
     experts = _uniform(config, EXPERTS, absent=0)
     return Mixture(
         experts=experts,

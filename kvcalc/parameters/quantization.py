@@ -52,7 +52,7 @@ def quantize(parameters: Parameters, raw: Raw, where: str) -> Parameters:
 def _apply(scheme: Scheme, part: Part) -> list[Part]:
     if not part.matrix or part.name in ("vision_tower", "embedding"):
         return [part]
-    if not part.layers:
+    if part.layers is None:
         return [replace(part, format=scheme.of(part, part.module))]
     by_format: dict[Format, list[int]] = {}
     for layer in part.layers:

@@ -51,7 +51,7 @@ def count_parameters(
             f"{config.where}: model_type: the weights of {config.model_type!r} cannot be counted"
             f"{did_you_mean(config.model_type, tuple(known))}"
         )
-    parameters = builder(config)
+    parameters = _without_empty(builder(config))
     if dtype is not None:
         return with_dtype(parameters, dtype)
     parameters = _in_model_dtype(parameters, config)
@@ -62,6 +62,11 @@ def count_parameters(
         raise UnsupportedModelError(f"{config.where}: quantization_config: expected a mapping")
     inner = declared.get("quantization")
     return quantize(parameters, inner if isinstance(inner, Mapping) else declared, config.where)
+
+
+def _without_empty(parameters: Parameters) -> Parameters:
+    """Leave out tensors that no layer of this model has."""
+    return replace(parameters, parts=tuple(part for part in parameters.parts if part.count))
 
 
 def _in_model_dtype(parameters: Parameters, config: Config) -> Parameters:

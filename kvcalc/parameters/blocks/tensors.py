@@ -11,7 +11,7 @@ def linear(
     module: str,
     outputs: int,
     inputs: int,
-    layers: Layers = (),
+    layers: Layers | None = None,
     *,
     bias: bool = False,
     split: Split = "columns",
@@ -54,7 +54,7 @@ def vector(
     name: Name,
     module: str,
     size: int,
-    layers: Layers = (),
+    layers: Layers | None = None,
     *,
     split: Split = "replicated",
     heads: int = 1,
@@ -83,12 +83,12 @@ def vector(
 
 
 def single(
-    name: Name, module: str, size: int, layers: Layers = (), *, split: Split = "replicated"
+    name: Name, module: str, size: int, layers: Layers | None = None, *, split: Split = "replicated"
 ) -> list[Part]:
     """Return a vector that engines keep in single precision whatever the model's dtype."""
     return [replace(part, format=FP32) for part in vector(name, module, size, layers, split=split)]
 
 
-def norm(module: str, width: int, layers: Layers = (), *, bias: bool = False) -> list[Part]:
+def norm(module: str, width: int, layers: Layers | None = None, *, bias: bool = False) -> list[Part]:
     """Return the scale, and the shift if it has one, of a normalization over `width` channels."""
     return vector("norms", module, width * (2 if bias else 1), layers)

@@ -12,8 +12,8 @@ from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.shapes.config import Config
 
-Switch = bool | str | tuple[str, bool]
-"""Always, never, or as a key of the config says (absent: no, or the given default)."""
+Switch = bool | str | tuple[str, bool] | Callable[[Config], bool]
+"""Always, never, as a key of the config says (absent: no, or the given default), or a rule."""
 
 Extra = Callable[[Config, Dimensions], list[Part]]
 
@@ -25,6 +25,7 @@ class Style:
     """How one `model_type` differs from its neighbours."""
 
     norms: int = 2  # normalizations of the hidden width in one layer
+    one_norm_if: Switch = False  # attention and network read the same normalized input
     norm_bias: bool = False
     final_norm: bool = True
     bias: Switch = False  # of query, key and value projections
@@ -42,6 +43,7 @@ class Style:
     correction: Switch = False  # a stored router bias that balances load
     correction_trained: bool = False  # ... which the checkpoint counts as a parameter
     shared_gate: bool = False
+    shared_default: int = 0  # shared experts where the config does not say
     network: str = "mlp"  # the checkpoint's names, which quantization configs refer to
     shared_name: str = "shared_experts"
     sinks: bool = False
@@ -55,6 +57,8 @@ def switch(config: Config, how: Switch) -> bool:
     """Return whether a switch is on in this config."""
     if isinstance(how, bool):
         return how
+    if callable(how):
+        return how(config)
     key, absent = (how, False) if isinstance(how, str) else how
     return bool(config.own(key, default=absent))
 
@@ -62,7 +66,7 @@ def switch(config: Config, how: Switch) -> bool:
 def build(config: Config, style: Style) -> Parameters:
     """Build a decoder of one style."""
     d = style.read(config, style.defaults)
-    parts = outside(config, d, style) + layer_norms(d, style)
+    parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += attention(config, d, style) + networks(config, d, style)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
 
@@ -92,7 +96,7 @@ def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
     return parts + (style.extra(config, d) if style.extra else [])
 
 
-def layer_norms(d: Dimensions, style: Style) -> list[Part]:
+def layer_norms(config: Config, d: Dimensions, style: Style) -> list[Part]:
     """Return the norms of the hidden width in all layers."""
     names = (
         "input_layernorm",
@@ -100,9 +104,10 @@ def layer_norms(d: Dimensions, style: Style) -> list[Part]:
         "pre_feedforward_layernorm",
         "post_feedforward_layernorm",
     )
+    count = 1 if switch(config, style.one_norm_if) else style.norms
     return [
         part
-        for module in names[: style.norms]
+        for module in names[:count]
         for part in norm(module, d.hidden, d.all_layers, bias=style.norm_bias)
     ]
 
@@ -147,7 +152,7 @@ def networks(config: Config, d: Dimensions, style: Style) -> list[Part]:
 
 def experts(config: Config, hidden: int, layers: Layers, style: Style) -> list[Part]:
     """Return the mixture of experts of `layers`."""
-    sizes = mixtures.read(config)
+    sizes = mixtures.read(config, style.shared_default)
     return mixture(
         hidden,
         sizes.inner,

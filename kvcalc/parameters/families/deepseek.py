@@ -1,10 +1,11 @@
-"""Models with latent attention: DeepSeek V2 and V3, Kimi K2, MiniCPM3."""
+"""Models with latent attention: DeepSeek V2, V3 and V3.2, Kimi K2, GLM-5, MiniCPM3, LongCat."""
 
 from functools import partial
 
 from kvcalc.parameters import dimensions
 from kvcalc.parameters.blocks.latent import latent_attention, read_latent
-from kvcalc.parameters.counts import Parameters
+from kvcalc.parameters.blocks.tensors import linear, norm
+from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.families.decoder import Style, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
 
@@ -17,15 +18,50 @@ def build(config: Config, style: Style) -> Parameters:
     """Build a decoder with latent attention in every layer."""
     d = dimensions.read(config, {"head_dim": 1})  # latent attention has dimensions of its own
     sizes = read_latent(config, d.hidden, d.heads)
-    parts = outside(config, d, style) + layer_norms(d, style)
+    parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += latent_attention(sizes, d.all_layers, bias=bool(config.own("attention_bias", default=False)))
+    if config.own("index_topk"):
+        parts += indexer(config, d.hidden, sizes.query_rank, indexer_layers(config, d.layers))
     parts += networks(config, d, style)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+
+
+def indexer_layers(config: Config, layers: int) -> Layers:
+    """Return the layers that own an indexer; the others reuse the choice of one before them."""
+    words = config.words("indexer_types", layers)
+    if words is not None:
+        return tuple(layer for layer, word in enumerate(words) if word == "full")
+    pattern = config.own("index_topk_pattern")
+    if isinstance(pattern, str):
+        return tuple(layer for layer, letter in enumerate(pattern[:layers]) if letter == "F")
+    every = config.integer("index_topk_freq", default=1)
+    offset = config.integer("index_skip_topk_offset", default=0)
+    return tuple(layer for layer in range(layers) if max(layer - offset + 1, 0) % every == 0)
+
+
+def indexer(config: Config, hidden: int, query_rank: int, layers: Layers) -> list[Part]:
+    """Return the lightning indexer of sparse latent attention, the same on every rank."""
+    heads, dim = config.integer("index_n_heads"), config.integer("index_head_dim")
+    prefix = "self_attn.indexer"
+    parts = linear("attention", f"{prefix}.wq_b", heads * dim, query_rank, layers, split="replicated")
+    parts += linear("attention", f"{prefix}.wk", dim, hidden, layers, split="replicated")
+    parts += norm(f"{prefix}.k_norm", dim, layers, bias=True)
+    return parts + linear(
+        "attention",
+        f"{prefix}.weights_proj",
+        heads,
+        hidden,
+        layers,
+        split="replicated",
+        quantizable=False,
+    )
 
 
 BUILDERS = {
     "deepseek_v2": partial(build, style=_DEEPSEEK_V2),
     "deepseek_v3": partial(build, style=_DEEPSEEK_V3),
     "kimi_k2": partial(build, style=_DEEPSEEK_V3),
+    "deepseek_v32": partial(build, style=_DEEPSEEK_V3),
+    "glm_moe_dsa": partial(build, style=_DEEPSEEK_V3),
     "minicpm3": partial(build, style=_MINICPM_3),
 }

@@ -32,6 +32,36 @@ def _multi_query(config: Config, defaults: object) -> Dimensions:
     return replace(d, kv_heads=1 if config.own("multi_query", default=True) else d.heads)
 
 
+def _falcon(config: Config, defaults: object) -> Dimensions:
+    if config.own("new_decoder_architecture", default=False):
+        return dimensions.read(config)
+    return _multi_query(config, defaults)
+
+
+def _falcon_one_norm(config: Config) -> bool:
+    if config.own("new_decoder_architecture", default=False):
+        return config.integer("num_ln_in_parallel_attn", default=2) == 1
+    return bool(config.own("parallel_attn", default=True))
+
+
+def _opt_extra(config: Config, d: Dimensions) -> list[Part]:
+    width = config.integer("word_embed_proj_dim", default=d.hidden)
+    if width != d.hidden:
+        raise config.refuse("word_embed_proj_dim", f"{width} differs from hidden_size {d.hidden}")
+    # OPT's table of positions starts with two rows for padding.
+    parts = vector("embedding", "embed_positions", (config.integer("max_position_embeddings") + 2) * width)
+    before = config.own("do_layer_norm_before", default=True)
+    return parts + (norm("final_layer_norm", d.hidden, bias=True) if before else [])
+
+
+def _mpt_positions(config: Config, d: Dimensions) -> list[Part]:
+    if not config.own("no_bias", default=True):
+        raise config.refuse("no_bias", "MPT with biases is not understood")
+    if (config.own("attn_config") or {}).get("alibi"):
+        return []
+    return vector("embedding", "wpe", config.integer("max_seq_len") * d.hidden)
+
+
 _LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
 _QWEN_2 = Style(bias=True)
 _QWEN_3 = replace(_LLAMA, qk_norm="head", mlp_bias=False)
@@ -94,6 +124,25 @@ STYLES = {
     "bloom": replace(_GPT, tied=True, extra=_embedding_norm),
     "phi": replace(_GPT, norms=1, head_bias=True),
     "phi-msft": replace(_GPT, norms=1, head_bias=True),
+    "mimo": Style(bias="attention_bias"),
+    "opt": replace(_GPT, tied=True, extra=_opt_extra, final_norm=False),
+    "mpt": Style(gated=False, tied=True, extra=_mpt_positions),
+    "stablelm": Style(
+        norm_bias=True,
+        bias="use_qkv_bias",
+        qk_norm="heads",
+        qk_norm_if="qk_layernorm",
+        one_norm_if="use_parallel_residual",
+    ),
+    "falcon": replace(
+        _GPT,
+        bias="bias",
+        out_bias="bias",
+        mlp_bias="bias",
+        tied=True,
+        read=_falcon,
+        one_norm_if=_falcon_one_norm,
+    ),
 }
 
 BUILDERS = {name: partial(build, style=style) for name, style in STYLES.items()}

@@ -39,7 +39,7 @@ Mixer = Callable[[Config, Dimensions, Style], list[Part]]
 def build(config: Config, style: Style, mixer: Mixer) -> Parameters:
     """Build a decoder whose layers differ only in their mixer."""
     d = style.read(config, style.defaults)
-    parts = outside(config, d, style) + layer_norms(d, style)
+    parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += mixer(config, d, style) + networks(config, d, style)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
 
@@ -194,7 +194,7 @@ def build_granite(config: Config, style: Style) -> Parameters:
     """Build Granite 4: a shared network in every layer, experts beside it where there are any."""
     d = dimensions.read(config)
     sizes = mixtures.read(config)
-    parts = outside(config, d, style) + layer_norms(d, style) + _bamba_mixer(config, d, style)
+    parts = outside(config, d, style) + layer_norms(config, d, style) + _bamba_mixer(config, d, style)
     if sizes.experts:
         parts += experts(config, d.hidden, d.all_layers, style)
     else:
@@ -226,7 +226,7 @@ def build_nemotron(config: Config) -> Parameters:
     words = _nemotron_words(config)
     d = replace(dimensions.read(config), layers=len(words))
     style = Style(norms=1, bias="attention_bias", out_bias="attention_bias", gated=False)
-    parts = outside(config, d, style) + layer_norms(d, style)
+    parts = outside(config, d, style) + layer_norms(config, d, style)
     sizes = Mamba2Sizes(
         d.hidden,
         config.integer("mamba_num_heads"),

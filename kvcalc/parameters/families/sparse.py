@@ -3,7 +3,30 @@
 from dataclasses import replace
 from functools import partial
 
-from kvcalc.parameters.families.decoder import Style, build
+from kvcalc.parameters import dimensions, mixtures
+from kvcalc.parameters.blocks.feedforward import mixture
+from kvcalc.parameters.counts import Parameters
+from kvcalc.parameters.dimensions import Dimensions
+from kvcalc.parameters.families.decoder import Style, attention, build, layer_norms, outside
+from kvcalc.shapes.config import Config
+
+
+def _llama_4(config: Config, defaults: object) -> Dimensions:
+    d = dimensions.read(config)
+    return replace(d, inner=config.integer("intermediate_size_mlp"))  # of the dense layers
+
+
+def _build_dbrx(config: Config) -> Parameters:
+    style, d = Style(), dimensions.read(config)
+    heads, network = config.section("attn_config"), config.section("ffn_config")
+    if heads is None or network is None:
+        raise config.refuse("attn_config", "DBRX states its sizes in attn_config and ffn_config")
+    d = replace(d, kv_heads=heads.integer("kv_n_heads"))
+    sizes = mixtures.read(network)
+    parts = outside(config, d, style) + layer_norms(config, d, style) + attention(config, d, style)
+    parts += mixture(d.hidden, sizes.inner, sizes.experts, sizes.top_k, d.all_layers, prefix="ffn")
+    return Parameters(tuple(parts), d.layers)
+
 
 _QWEN_3 = Style(sparse=True, bias="attention_bias", out_bias="attention_bias", qk_norm="head")
 
@@ -42,6 +65,7 @@ STYLES = {
         router_bias=True,
         sinks=True,
     ),
+    "llama4_text": Style(sparse=True, network="feed_forward", shared_default=1, read=_llama_4),
     "hunyuan": Style(
         sparse=True,
         bias="attention_bias",
@@ -51,4 +75,4 @@ STYLES = {
     ),
 }
 
-BUILDERS = {name: partial(build, style=style) for name, style in STYLES.items()}
+BUILDERS = {name: partial(build, style=style) for name, style in STYLES.items()} | {"dbrx": _build_dbrx}
