@@ -1,0 +1,52 @@
+"""Ling and Ring hybrids: linear layers in groups that end with an attention layer.
+
+Ling/Ring linear 2.0 (`bailing_moe_linear`) has lightning layers and GQA.  `bailing_hybrid` has MLA,
+and lightning (2.5) or, where a `short_conv_kernel_size` is given, KDA layers (3.0).
+"""
+
+from collections.abc import Sequence
+
+from kvcalc.shapes.components import Component, ModelShape
+from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.attention import Dimensions, draft_layers, read_dimensions, shape_of
+from kvcalc.shapes.families.kda import kda_component
+from kvcalc.shapes.families.lightning import lightning_component
+from kvcalc.shapes.families.mla import read_mla
+from kvcalc.shapes.families.recurrent import conv_rows
+
+MODEL_TYPES = ("bailing_moe_linear", "bailing_hybrid")
+
+
+def _is_attention(layer: int, layers: int, group: int) -> bool:
+    """Whether a layer ends its group, or belongs to a last group that is not whole."""
+    return (layer + 1) % group == 0 or layer >= layers // group * group
+
+
+def _attention(config: Config, dimensions: Dimensions, layers: Sequence[int]) -> Component:
+    if config.model_type == "bailing_hybrid":
+        return read_mla(config, layers)
+    return dimensions.component("full_attention", layers)
+
+
+def _linear(config: Config, dimensions: Dimensions, layers: Sequence[int]) -> Component:
+    if config.own("short_conv_kernel_size") is None:
+        return lightning_component(layers, dimensions.query_heads, dimensions.key_dim)
+    rows = conv_rows(config, "short_conv_kernel_size")
+    return kda_component(layers, dimensions.query_heads, dimensions.key_dim, rows)
+
+
+def build(config: Config) -> ModelShape:
+    """Build the shape of a Ling or Ring hybrid."""
+    dimensions = read_dimensions(config)
+    group = config.size("layer_group_size")
+    attention = [
+        layer for layer in range(dimensions.layers) if _is_attention(layer, dimensions.layers, group)
+    ]
+    linear = [layer for layer in range(dimensions.layers) if layer not in attention]
+    draft = draft_layers(config, dimensions.layers)
+    return shape_of(
+        config,
+        dimensions,
+        [_linear(config, dimensions, linear), _attention(config, dimensions, attention)],
+        draft=(_attention(config, dimensions, draft),) if draft else (),
+    )

@@ -1,0 +1,35 @@
+"""LFM2: short convolutions keep two inputs, attention the rest."""
+
+import pytest
+
+from kvcalc.errors import UnsupportedModelError
+from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.short_conv import build
+
+LFM2 = {
+    "model_type": "lfm2",
+    "num_hidden_layers": 4,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "conv_L_cache": 3,
+    "layer_types": ["conv", "full_attention", "conv", "conv"],
+}
+
+
+def test_a_convolution_of_kernel_three_keeps_two_inputs():
+    conv, full = build(Config(LFM2)).components
+    # (3 - 1) x 64 channels = 128; 4 ranks keep 2 x 16 = 32.
+    assert conv.entry[0].elements == 128
+    assert conv.entry[0].elements_per_rank(4) == 32
+    assert (conv.layers, full.layers) == ((0, 2, 3), (1,))
+
+
+def test_attention_layers_may_be_named_by_index():
+    config = {**LFM2, "layer_types": None, "full_attn_idxs": [1]}
+    assert build(Config(config)).components == build(Config(LFM2)).components
+
+
+def test_layers_of_no_known_kind_are_refused():
+    with pytest.raises(UnsupportedModelError, match="layer_types: 'rnn' is not understood"):
+        build(Config({**LFM2, "layer_types": ["rnn"] * 4}))
