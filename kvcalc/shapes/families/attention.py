@@ -1,6 +1,6 @@
 """MHA, GQA and MQA: one key and one value per KV head and token, in every layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ from kvcalc.shapes.context import longest_context
 from kvcalc.shapes.layer_words import assemble, layer_words
 
 MODEL_TYPES = (
-    *("aquila", "apertus", "arcee", "arctic", "baichuan", "bloom", "codegen", "codeshell", "cohere"),
-    *("decilm", "diffllama", "eagle_3_vl", "ernie4_5", "ernie4_5_moe", "exaone", "flex_olmo", "fuyu"),
+    *("aquila", "apertus", "arcee", "arctic", "baichuan", "bloom", "codegen", "cohere"),
+    *("ernie4_5", "ernie4_5_moe", "exaone", "flex_olmo", "fuyu"),
     *("gemma", "glm", "glm4", "glm4_moe", "glm4v", "glm4v_text", "glm4v_moe", "glm4v_moe_text"),
     *("gpt2", "gpt_neox", "gptj", "granite", "granitemoe", "granitemoeshared", "grok-1", "helium"),
     *("hunyuan_v1_dense", "internlm", "internlm2", "internlm3", "jais", "llama", "llava", "llava_llama"),
@@ -95,7 +95,8 @@ def read_dimensions(config: Config, kv_heads: int | None = None) -> Dimensions:
 
 def draft_layers(config: Config, layers: int) -> range:
     """Return the indices of the MTP layers, which follow the model's own; empty without MTP."""
-    return range(layers, layers + config.integer(*DRAFT_LAYERS, default=0))
+    drafts = config.integer(*DRAFT_LAYERS, default=0) * config.integer("mtp_transformer_layers", default=1)
+    return range(layers, layers + (drafts if config.flag("use_mtp", default=True) else 0))
 
 
 def full_draft(config: Config, dimensions: Dimensions) -> tuple[Component, ...]:
@@ -123,11 +124,17 @@ def shape_of(
     return ModelShape(components=tuple(part for part in components if part.layers), **fields)
 
 
+def words_of_type_list(config: Config, layers: int) -> Callable[[int], str]:
+    """Return the words that MiniMax's `attn_type_list` gives the layers; without one all are full."""
+    types = config.integers("attn_type_list", layers)
+    return lambda layer: "full_attention" if types is None or types[layer] == 1 else "linear_attention"
+
+
 def full_attention_shape(config: Config, dimensions: Dimensions) -> ModelShape:
     """Return the shape of a model whose layers are all full attention, as `layer_types` must agree."""
     components = assemble(
         config,
-        layer_words(config, dimensions.layers, lambda layer: "full_attention"),
+        layer_words(config, dimensions.layers, words_of_type_list(config, dimensions.layers)),
         {"full_attention": lambda layers: [dimensions.component("full_attention", layers)]},
     )
     return shape_of(config, dimensions, components, draft=full_draft(config, dimensions))

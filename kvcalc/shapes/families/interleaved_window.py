@@ -51,6 +51,8 @@ def _spelled(config: Config, pattern: str) -> Callable[[int], str]:
 
 def build(config: Config) -> ModelShape:
     """Build the shape of a model that alternates windows with full layers."""
+    if config.flag("use_bidirectional_attention"):
+        raise config.refuse("use_bidirectional_attention", "an encoder keeps no cache")
     if config.model_type == "cohere2":
         config.own("order_of_interleaved_layers")  # says in words what the pattern says in numbers
     window = config.own("sliding_window")

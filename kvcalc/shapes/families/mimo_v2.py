@@ -1,5 +1,7 @@
 """MiMo-V2: keys wider than values, and window layers with a head shape of their own."""
 
+from dataclasses import replace
+
 from kvcalc.shapes.components import Growth, ModelShape
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.attention import full_draft, kv_component, read_dimensions, shape_of
@@ -41,4 +43,12 @@ def build(config: Config) -> ModelShape:
             ],
         },
     )
-    return shape_of(config, full, components, draft=full_draft(config, full))
+    shape = shape_of(config, full, components, draft=full_draft(config, full))
+    if not config.own("sliding_window_size"):
+        return shape
+    # transformers reads sliding_window_size as tokens before the current one, and adds that one.
+    wider = Growth("window", config.size("sliding_window_size") + 1)
+    widened = tuple(
+        replace(part, growth=wider) if part.growth.kind == "window" else part for part in shape.components
+    )
+    return replace(shape, engine_components={"transformers": widened})

@@ -26,6 +26,8 @@ def build(config: Config) -> ModelShape:
     words = layer_words(
         config, sliding.layers, lambda layer: "sliding_attention" if (layer + 1) % every else "full_attention"
     )
+    if (both_ways := config.own("use_bidirectional_attention")) not in (None, False, "vision"):
+        raise config.refuse("use_bidirectional_attention", f"{both_ways!r:.60} makes an encoder of it")
     tied = config.flag("attention_k_eq_v")
     heads, head_dim = sliding.kv_heads, sliding.key_dim
     if config.model_type.startswith("gemma4"):

@@ -18,7 +18,7 @@ WHEN_ABSENT = {"mistral": 4096}
 
 def window_growth(config: Config, *names: str) -> Growth:
     """Return the growth of window layers; the size is as the config says."""
-    return Growth("window", config.size(*(names or ("sliding_window",))))
+    return Growth("window", config.size(*(names or ("sliding_window", "sliding_window_size"))))
 
 
 def windowed_components(
@@ -48,6 +48,8 @@ def windowed_shape(config: Config, dimensions: Dimensions, otherwise: Callable[[
 
 def build(config: Config) -> ModelShape:
     """Build the shape of a model that slides in every layer if it has a window at all."""
+    if config.integer("full_attn_mod", default=1) != 1:
+        raise config.refuse("full_attn_mod", "only 1 is understood")
     absent = WHEN_ABSENT.get(config.model_type)
     if absent is not None and not config.has("sliding_window"):
         config = config.with_defaults({"sliding_window": absent})
