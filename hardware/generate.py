@@ -25,7 +25,7 @@ ASSUMED_LINK_SHARE = 0.87
 """Share of the raw rate that large pinned copies reach, where this product was not measured:
 the middle of the 0.86 to 0.90 that most links show."""
 LINK_SHARE_RANGE = (0.8, 0.9)
-"""Lowest and highest share among the chosen runs on PCIe: A10 0.80, RTX PRO 6000 and RTX 5090 0.90."""
+"""What bare machines show on PCIe 4 and 5, from the A10 (0.80) to the RTX 5090 (0.90)."""
 GENERIC = "PCIe {gen}.0 x{lanes}"
 FIELDS = {
     "memory.bandwidth_gb_s": ("device.bandwidth", "GB/s"),
@@ -53,14 +53,14 @@ class Page:
 
     def fact(self, entry: Mapping[str, Any], unit: str, others: list[str]) -> dict[str, Any]:
         """Return a collected fact, with what other sources print."""
-        notes = [entry["note"]] if "note" in entry else []
+        notes, kind = [entry["note"]] if "note" in entry else [], KINDS[entry["basis"]]
         if entry["basis"] == "recalled":
             notes.append("recalled, the page was not opened")
         if entry["basis"] == "secondary":
             notes.append("from a secondary page or a sibling product")
-        return self.value(
-            scaled(entry["v"], unit), KINDS[entry["basis"]], entry["src"], note="; ".join(notes + others)
-        )
+            # A driver's total is one product's own; a sibling's is only likely to be the same.
+            kind = "derived" if unit == "MiB" else kind
+        return self.value(scaled(entry["v"], unit), kind, entry["src"], note="; ".join(notes + others))
 
 
 def scaled(number: float, unit: str) -> str:

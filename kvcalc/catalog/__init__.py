@@ -1,0 +1,1 @@
+"""Names and paths -> profiles, shapes and scenarios."""
