@@ -179,8 +179,9 @@ def test_refusals(settings, words):
 
 
 def test_valid_ranks_divide_the_query_heads_too():
-    with pytest.raises(SettingsError, match=r"valid are 1, 2, 4, 8, 24, 48$"):
-        lay_out(dense(4, 8, 64, 48), EngineSettings(tp=16 * 3 // 8))
+    # divisors of 48 that divide 8 or are multiples of it
+    with pytest.raises(SettingsError, match=r"--tp: 6 .*valid are 1, 2, 4, 8, 16, 24, 48$"):
+        lay_out(dense(4, 8, 64, 48), EngineSettings(tp=6))
 
 
 @pytest.mark.parametrize("engine", ["generic", "sglang", "llama.cpp", "transformers"])
