@@ -77,7 +77,9 @@ def test_engines_spellings(spelling):
 
 
 def test_unknown_format_names_the_nearest():
-    with pytest.raises(SettingsError, match=r"--kv-dtype: unknown format 'fp8_e4m4', did you mean 'fp8_e4m3'"):
+    with pytest.raises(
+        SettingsError, match=r"--kv-dtype: unknown format 'fp8_e4m4', did you mean 'fp8_e4m3'"
+    ):
         find_format("fp8_e4m4")
 
 

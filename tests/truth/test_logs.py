@@ -44,7 +44,9 @@ def shape_of_row(row: dict) -> ModelShape:
     index = row["other"]["check"]["params"].get("idx_k", 0)
     components = tuple(stated_components(stated, index))
     layers = sum(len(part.layers) for part in components)
-    return ModelShape(row["model"], stated["kind"], components, layers, hidden=0, query_heads=0, max_tokens=None)
+    return ModelShape(
+        row["model"], stated["kind"], components, layers, hidden=0, query_heads=0, max_tokens=None
+    )
 
 
 def stated_components(stated: dict, index_heads: int) -> Iterator[Component]:
