@@ -51,3 +51,9 @@ def test_without_sparsity_there_is_no_index():
 def test_a_list_of_another_length_is_refused():
     with pytest.raises(UnsupportedModelError, match="sparse_attention_freq: 1 entries for 3 layers"):
         build(Config({**M3, "sparse_attention_config": {**SPARSE, "sparse_attention_freq": [1]}}))
+
+
+def test_index_values_are_refused():
+    sparse = {**SPARSE, "sparse_disable_index_value": [0, 1, 0]}
+    with pytest.raises(UnsupportedModelError, match="sparse_disable_index_value"):
+        build(Config({**M3, "sparse_attention_config": sparse}))

@@ -26,6 +26,7 @@ def _section(config: Config, name: str) -> Config:
 
 def _jet(config: Config, layers: Sequence[int]) -> Component:
     jet = _section(config, "jet")
+    jet.own("dconv_generator_reduction", "dconv_implementation")  # how the kernel is made
     heads, key_dim, expand = jet.size("num_heads"), jet.size("head_dim"), jet.own("expand_v")
     if isinstance(expand, bool) or not isinstance(expand, (int, float)) or not 0 < expand < 2**16:
         raise jet.refuse("expand_v", f"{expand!r:.60} is not a positive number")

@@ -25,6 +25,10 @@ def build(config: Config) -> ModelShape:
     if frequency is None or not set(frequency) <= {0, 1}:
         raise sparse.refuse("sparse_attention_freq", "expected 0 or 1 for each layer")
     indexed = [layer for layer in layers if frequency[layer]]
+    plain = sparse.integers("sparse_disable_index_value", dimensions.layers) or frequency
+    if any(not plain[layer] for layer in indexed):
+        raise sparse.refuse("sparse_disable_index_value", "index values in a sparse layer are not understood")
+    sparse.own("sparse_init_block", "sparse_local_block", "sparse_score_type")  # which blocks are read
     indexer = indexer_component(
         indexed, heads=sparse.size("sparse_num_index_heads"), width=sparse.size("sparse_index_dim")
     )
