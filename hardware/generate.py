@@ -49,6 +49,8 @@ class Page:
         """Return one value with its pedigree, and remember that its source is used."""
         found = self.facts["sources"].get(source) or ADDITIONS["sources"][source]
         self.sources[source] = found
+        if "not opened" in found["what"]:
+            kind = "assumed"  # whatever was done with it, it rests on memory
         return {"value": text, "kind": kind, "from": source} | {k: v for k, v in more.items() if v}
 
     def fact(self, entry: Mapping[str, Any], unit: str, others: list[str]) -> dict[str, Any]:
@@ -91,11 +93,11 @@ def capacity(page: Page, entry: Mapping[str, Any], vendor: str, unified: bool, n
     memory = entry["memory"]
     if "driver_total_mib" in memory:
         return page.fact(memory["driver_total_mib"], "MiB", others)
-    rule = ADDITIONS["capacity"].get(name) or ADDITIONS["capacity"]["unified" if unified else vendor]
-    rule = ADDITIONS["capacity"][vendor] if unified and vendor == "Apple" else rule
+    family = "unified" if unified and vendor != "Apple" else vendor
+    rule = ADDITIONS["capacity"].get(name) or ADDITIONS["capacity"][family]
     if "value" in rule:
         return page.value(rule["value"], "assumed", rule["from"], note=rule["note"])
-    gib = memory["marketed_gb"]["v"] * rule["gib_per_marketed_gb"]
+    gib = memory["marketed_gb"]["v"]
     bounds = [f"{share * gib:.5g} GiB" for share in rule["range"]] if "range" in rule else None
     text = f"{rule['share'] * gib:.5g} GiB"
     return page.value(text, "assumed", memory["marketed_gb"]["src"], range=bounds, note=rule["note"])
