@@ -212,7 +212,11 @@ _UPPER = {"kv": "KV", "gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "p50": "P50", 
 
 _ASCII = str.maketrans(
     {"█": "#", "▏": "|", "▶": ">", "─": "-", "µ": "u", "×": "x", "–": "-", "—": "-", "…": "...",  # noqa: RUF001
-     "≥": ">=", "≤": "<=", "·": "*", "→": "->", "±": "+-", "≈": "~", "’": "'", "−": "-"}  # noqa: RUF001
+     "≥": ">=", "≤": "<=", "≠": "!=", "·": "*", "→": "->", "±": "+-", "≈": "~", "’": "'", "−": "-",  # noqa: RUF001
+     "α": "alpha", "β": "beta", "η": "eta", "κ": "kappa", "λ": "lambda", "ρ": "rho", "τ": "tau",  # noqa: RUF001
+     "θ": "theta", "Σ": "sum", "√": "sqrt", "∈": "in", "⌊": "floor(", "⌋": ")", "⌈": "ceil(", "⌉": ")"}
+    | {sign: f"_{digit}" for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")}
+    | {sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ one for each kind of result; `table` and `markdown` only differ in how they draw
 from dataclasses import dataclass
 from typing import Literal
 
+from kvcalc.output.format import ABSENT, ascii_text
+
 Style = Literal["", "good", "bad", "warn", "dim", "bold"]
 
 
@@ -61,20 +63,35 @@ def cell(item: Cell | str) -> Cell:
     return Cell(visible(item.text if isinstance(item, Cell) else item), style)
 
 
+def in_ascii(page: Page) -> Page:
+    """Return the page with ASCII texts, so that columns are aligned by what is really shown."""
+
+    def texts(items: tuple[Cell | str, ...]) -> tuple[Cell | str, ...]:
+        return tuple(Cell(ascii_text(item.text), item.style) for item in map(cell, items))
+
+    def plain(items: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(ascii_text, items))
+
+    blocks: list[Grid | Lines] = []
+    for block in page.blocks:
+        title = ascii_text(block.title)
+        if isinstance(block, Lines):
+            blocks.append(Lines(title, texts(block.lines), block.bullet))
+        else:
+            rows = tuple(map(texts, block.rows))
+            blocks.append(Grid(title, plain(block.header), block.align, rows, plain(block.notes)))
+    return Page(ascii_text(page.title), tuple(blocks))
+
+
 def grid(
     title: str,
-    header: "tuple[str, ...]",
+    header: tuple[str, ...],
     align: str,
-    rows: "list[tuple[Cell | str, ...]]",
-    notes: "tuple[str, ...]" = (),
-    *,
-    drop: "tuple[str, ...]" = (),
+    rows: list[tuple[Cell | str, ...]],
+    notes: tuple[str, ...] = (),
 ) -> Grid:
-    """Return a grid without the columns that no row has anything to say in.
-
-    A column is dropped when each of its texts is empty, "-" or one of `drop`.
-    """
-    silent = {"", "-", *drop}
+    """Return a grid without the columns whose every text is empty or absent."""
+    silent = {"", ABSENT}
     kept = [
         index
         for index, name in enumerate(header)

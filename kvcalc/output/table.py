@@ -10,12 +10,11 @@ import sys
 import textwrap
 from dataclasses import dataclass
 
-from kvcalc.output.format import ascii_text
-from kvcalc.output.page import Cell, Grid, Lines, Page, cell, visible
+from kvcalc.output.page import Cell, Grid, Lines, Page, cell, in_ascii, visible
 
 PIPED_WIDTH = 100  # columns where there is no terminal to ask
 _LEAST_WIDTH = 40
-_LEAST_LAST_COLUMN = 24  # a last column of text is wrapped down to this before the grid is turned
+_LEAST_LAST_COLUMN = 20  # a last column of text is wrapped down to this before the grid is turned
 _GAP = "  "
 _INDENT = "  "
 _CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "": ""}
@@ -42,14 +41,14 @@ class Terminal:
 def render(page: Page, terminal: Terminal | None = None) -> str:
     """Return the page as text for a terminal of this width and ability."""
     terminal = terminal or Terminal()
+    page = page if terminal.unicode else in_ascii(page)
     lines = _title(page.title, terminal)
     for block in page.blocks:
         belongs_above = isinstance(block, Lines) and block.bullet and not block.title
         lines += [""] if lines and not belongs_above else []
         lines += _title(block.title, terminal)
         lines += _grid(block, terminal) if isinstance(block, Grid) else _lines(block, terminal)
-    text = "\n".join(line.rstrip() for line in lines) + "\n"
-    return text if terminal.unicode else ascii_text(text)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _title(title: str, terminal: Terminal) -> list[str]:

@@ -6,7 +6,12 @@ from typing import Any
 from kvcalc.output.fields import Answer, Table
 from kvcalc.output.page import Cell, Lines, Page, grid
 
-_MODULES = {"kvcalc.plan/1": "plan", "kvcalc.kv/1": "kv", "kvcalc.restore/1": "restore"}
+_MODULES = {
+    "kvcalc.plan/1": "kvcalc.output.pages.plan",
+    "kvcalc.kv/1": "kvcalc.output.pages.kv",
+    "kvcalc.restore/1": "kvcalc.output.pages.restore",
+    "kvcalc.explain/1": "kvcalc.output.explanation",
+}
 
 
 def page_of(answer: Answer) -> Page:
@@ -14,7 +19,7 @@ def page_of(answer: Answer) -> Page:
     if isinstance(answer, Table):
         return _list(answer)
     schema: Any = getattr(type(answer), "SCHEMA", "")
-    module = import_module(f"{__name__}.{_MODULES[schema]}")
+    module = import_module(_MODULES[schema])
     page: Page = module.page(answer)
     return page
 
