@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeAlias, TypeVar
 
 from kvcalc.errors import ProfileError, SettingsError, UnitError, did_you_mean
 
@@ -29,6 +29,8 @@ MAX_DEPTH = 32
 
 Document: TypeAlias = Any
 """Plain data as a file holds it: mappings, lists, texts, numbers, flags, None; not yet checked."""
+
+Value = TypeVar("Value")
 
 
 class Readable(Protocol):
@@ -240,12 +242,15 @@ class Section:
             raise ProfileError(f"{self.where(key)}: missing")
         raise ProfileError(f"{self.where(key)}: expected {expected}, not {describe(self.data[key])}")
 
+    def _typed(self, key: str, kind: type[Value], expected: str) -> Value:
+        value = self.data.get(key)
+        if not isinstance(value, kind):
+            self.fail(key, expected)
+        return value
+
     def text(self, key: str) -> str:
         """Return a text."""
-        value = self.data.get(key)
-        if not isinstance(value, str):
-            self.fail(key, "text")
-        return value
+        return self._typed(key, str, "text")
 
     def number(self, key: str) -> float:
         """Return a number without a unit."""
@@ -263,17 +268,11 @@ class Section:
 
     def flag(self, key: str) -> bool:
         """Return true or false."""
-        value = self.data.get(key)
-        if not isinstance(value, bool):
-            self.fail(key, "true or false")
-        return value
+        return self._typed(key, bool, "true or false")
 
     def items(self, key: str) -> list[Any]:
         """Return a list."""
-        value = self.data.get(key)
-        if not isinstance(value, list):
-            self.fail(key, "a list")
-        return value
+        return self._typed(key, list, "a list")
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts."""
