@@ -48,9 +48,8 @@ def read(file: Readable) -> Document:
     ProfileError
         If the file cannot be read, is too large, or is malformed; names the file and the line.
     """
-    name = str(file)
-    text = read_text(file)
-    return parse_json(text, name) if name.endswith(".json") else parse_yaml(text, name)
+    parse = parse_json if str(file).endswith(".json") else parse_yaml
+    return parse(read_text(file), str(file))
 
 
 def read_text(file: Readable) -> str:
@@ -325,10 +324,8 @@ def describe(value: object) -> str:
     """
     if value is None:
         return "nothing"
-    if isinstance(value, Mapping):
-        return "keys with values"
-    if isinstance(value, list):
-        return "a list"
+    if isinstance(value, Mapping | list):
+        return "a list" if isinstance(value, list) else "keys with values"
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
