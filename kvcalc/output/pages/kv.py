@@ -1,7 +1,7 @@
 """The page of `kvcalc kv`: what one token and one sequence cost, component by component."""
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import ABSENT, bytes_text, human
+from kvcalc.output.format import ABSENT, bytes_text
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
@@ -47,16 +47,9 @@ def components(title: str, kv: KV) -> Grid:
         for row in kv.components
     ]
     if len(rows) > 1:
-        rows.append(
-            (
-                Cell("all", "bold"),
-                "",
-                Cell(human(sum(float(row.bytes_per_token) for row in kv.components), "byte/token"), "bold"),
-                human(sum(float(row.constant_bytes) for row in kv.components), "byte"),
-                "",
-                Cell(human(sum(float(row.bytes) for row in kv.components), "byte"), "bold"),
-            )
-        )
+        constant = text(kv, "constant_bytes") if kv.constant_bytes else ABSENT
+        whole = Cell(text(kv.views, "payload"), "bold")
+        rows.append((Cell("all", "bold"), "", Cell(text(kv, "bytes_per_token"), "bold"), constant, "", whole))
     header = ("component", "layers", "per token", "per sequence", "kept at most", f"at {tokens}")
     return grid(title, header, "lrrrrr", rows)
 
@@ -65,8 +58,8 @@ def views(kv: KV) -> Grid:
     """Return the bytes of one sequence under each accounting view, whole model and per GPU."""
     meaning = {
         "payload": "the useful values",
-        "serialized": "and scales, metadata, padding, as stored or sent",
-        "reserved": "and page rounding and whatever else the engine's allocator holds",
+        "serialized": "with scales, metadata and padding, as stored or sent",
+        "reserved": "with page rounding, as the engine's allocator holds it",
     }
     rows: list[tuple[Cell | str, ...]] = [
         (name, *_sizes(name, kv.views, kv.views_per_gpu), words) for name, words in meaning.items()
@@ -91,9 +84,16 @@ def pool(memory: PoolRow) -> Grid:
         "max_concurrency": "sequences of full length at once",
     }
     rows: list[tuple[Cell | str, ...]] = [
-        (words, text(memory, name)) for name, words in names.items() if getattr(memory, name) is not None
+        (words, _size_or_count(memory, name))
+        for name, words in names.items()
+        if getattr(memory, name) is not None
     ]
     return Grid("KV memory of one GPU", ("", ""), "lr", tuple(rows))
+
+
+def _size_or_count(memory: PoolRow, name: str) -> str:
+    """Return bytes in both systems of units: pages are powers of two, memory is sold by the GB."""
+    return bytes_text(float(getattr(memory, name))) if name.endswith("_bytes") else text(memory, name)
 
 
 def _inverse(inverse: Inverse, kv: KV) -> Grid:

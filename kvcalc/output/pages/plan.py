@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import bar, binary_text, human, label, parts_text, range_text
+from kvcalc.output.format import bar, binary_text, bytes_text, human, label, parts_text, range_text
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
@@ -89,7 +89,7 @@ def _pool(result: PlanResult) -> tuple[str, ...]:
     tokens = f"The KV pool holds {text(memory, 'kv_tokens')}"
     if memory.num_blocks is None or memory.block_tokens is None or memory.block_bytes is None:
         return (f"{tokens}.",)
-    block = f"{text(memory, 'block_tokens')} or {text(memory, 'block_bytes')}"
+    block = f"{text(memory, 'block_tokens')} or {bytes_text(float(memory.block_bytes))}"
     return (f"{tokens} in {text(memory, 'num_blocks')} blocks of {block} each.",)
 
 
