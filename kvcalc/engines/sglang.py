@@ -26,19 +26,19 @@ from kvcalc.quantity import Bytes, Tokens
 from kvcalc.shapes.components import LINEAR, Component, ModelShape
 
 WINDOW_SHARE, WINDOW_SHARE_V4 = 0.8, 0.1
-"""Tokens in the window pool per token in the full pool (`--swa-full-tokens-ratio`) [1]."""
+"""Tokens in the window pool per token in the full pool (`--swa-full-tokens-ratio`)."""
 
 PAGE, PAGE_V4 = 1, 256
 """Default page size; DeepSeek V4's must hold whole groups of 128 compressed tokens [token]."""
 
 STATE_RING = 16
-"""Rows of DeepSeek V4's compressor state per page of the window pool, two windows of 8 [1].
+"""Rows of DeepSeek V4's compressor state per page of the window pool, two windows of 8.
 
 A log prints 7705.45 bytes per full token, which counts the states of overlapping groups alone.
 """
 
 STATE_SHARE = 0.9
-"""Memory for recurrent states per byte of KV (`--mamba-full-memory-ratio`) [1]."""
+"""Memory for recurrent states per byte of KV (`--mamba-full-memory-ratio`)."""
 
 _CAPPED = ("window", "chunk")
 _GROWING = ("linear", "strided")
