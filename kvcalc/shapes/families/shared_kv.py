@@ -31,10 +31,13 @@ def build(config: Config) -> ModelShape:
     if config.model_type.startswith("gemma4"):
         words[-1] = "full_attention"  # whatever the pattern says
         full = _global_heads(config, sliding)
+    owners = words[: sliding.layers - shared]
+    for word in set(words) - set(owners):
+        raise config.refuse("layer_types", f"{word!r:.60} layers share a cache that no layer owns")
     window = window_growth(config)
     components = assemble(
         config,
-        words[: sliding.layers - shared],
+        owners,
         {
             "full_attention": lambda layers: [
                 kv_component("full_attention", layers, full[0], full[1], full[1], sliding.query_heads)
