@@ -35,9 +35,13 @@ class Dimensions:
         return tuple(range(self.layers))
 
 
-def read(config: Config, defaults: Mapping[str, int] | None = None) -> Dimensions:
-    """Read the sizes of a decoder; `defaults` are those of the model class for absent keys."""
-    known = defaults or {}
+def read(config: Config, defaults: Mapping[str, int] | None = None, *, head_dim: int = 0) -> Dimensions:
+    """Read the sizes of a decoder.
+
+    `defaults` are those of the model class: a config nested in another leaves out what equals them.
+    `head_dim` is for models whose heads have no single width of their own.
+    """
+    known = (defaults or {}) if config.nested else {}
 
     def size(names: tuple[str, ...], absent: int | None = None) -> int:
         fallback = next((known[name] for name in names if name in known), absent)
@@ -47,7 +51,7 @@ def read(config: Config, defaults: Mapping[str, int] | None = None) -> Dimension
 
     hidden = size(HIDDEN)
     heads = size(HEADS, absent=0)
-    dim = size(HEAD_DIM, absent=0)
+    dim = head_dim or size(HEAD_DIM, absent=0)
     if not dim and heads:
         if hidden % heads:
             raise UnsupportedModelError(

@@ -5,25 +5,40 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from kvcalc.errors import UnsupportedModelError, did_you_mean
-from kvcalc.parameters import families
-from kvcalc.parameters.counts import Parameters
+from kvcalc.parameters import families, towers
+from kvcalc.parameters.counts import Parameters, Part
 from kvcalc.parameters.formats import BF16, FP16
 from kvcalc.parameters.quantization import quantize, with_dtype
 from kvcalc.shapes.config import Config
 
 Builder = Callable[[Config], Parameters]
+Tower = Callable[[Config, int], list[Part]]
+
+_SECTIONS = ("vision_config", "audio_config", "vision_tower_cfg", "mm_vision_tower", "img_processor")
+"""Keys by which a config shows that there is more than a language model."""
 
 
 @cache
 def builders() -> dict[str, Builder]:
     """Return the builder of each `model_type`, from all family modules."""
-    found: dict[str, Builder] = {}
-    for module in pkgutil.iter_modules(families.__path__):
-        loaded = importlib.import_module(f"{families.__name__}.{module.name}")
-        found.update(getattr(loaded, "BUILDERS", {}))
+    return _collect(families, "BUILDERS")
+
+
+@cache
+def tower_builders() -> dict[str, Tower]:
+    """Return the builder of what surrounds the language model, by outer `model_type`."""
+    return _collect(towers, "TOWERS")
+
+
+def _collect(package: ModuleType, table: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        found.update(getattr(loaded, table, {}))
     return found
 
 
@@ -51,7 +66,7 @@ def count_parameters(
             f"{config.where}: model_type: the weights of {config.model_type!r} cannot be counted"
             f"{did_you_mean(config.model_type, tuple(known))}"
         )
-    parameters = _without_empty(builder(config))
+    parameters = _without_empty(_with_tower(builder(config), config))
     if dtype is not None:
         return with_dtype(parameters, dtype)
     parameters = _in_model_dtype(parameters, config)
@@ -62,6 +77,19 @@ def count_parameters(
         raise UnsupportedModelError(f"{config.where}: quantization_config: expected a mapping")
     inner = declared.get("quantization")
     return quantize(parameters, inner if isinstance(inner, Mapping) else declared, config.where)
+
+
+def _with_tower(parameters: Parameters, config: Config) -> Parameters:
+    """Add vision or audio towers, or a note that the checkpoint has one that is not understood."""
+    tower = tower_builders().get(config.outer_model_type)
+    sections = [name for name in _SECTIONS if config.top.get(name)]
+    if tower is not None and (sections or config.nested):
+        width = next(part.columns for part in parameters.parts if part.name == "embedding")
+        return replace(parameters, parts=parameters.parts + tuple(tower(config, width)))
+    if not sections:
+        return parameters
+    note = f"{sections[0]}: the tower of {config.outer_model_type!r} is not counted"
+    return replace(parameters, notes=(*parameters.notes, note))
 
 
 def _without_empty(parameters: Parameters) -> Parameters:

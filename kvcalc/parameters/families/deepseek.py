@@ -16,7 +16,7 @@ _MINICPM_3 = Style(tied=True)
 
 def build(config: Config, style: Style) -> Parameters:
     """Build a decoder with latent attention in every layer."""
-    d = dimensions.read(config, {"head_dim": 1})  # latent attention has dimensions of its own
+    d = dimensions.read(config, head_dim=1)  # latent attention has dimensions of its own
     sizes = read_latent(config, d.hidden, d.heads)
     parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += latent_attention(sizes, d.all_layers, bias=bool(config.own("attention_bias", default=False)))

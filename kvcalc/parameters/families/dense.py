@@ -62,8 +62,16 @@ def _mpt_positions(config: Config, d: Dimensions) -> list[Part]:
     return vector("embedding", "wpe", config.integer("max_seq_len") * d.hidden)
 
 
-_LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
-_QWEN_2 = Style(bias=True)
+_SEVEN_BILLION = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "intermediate_size": 11_008,
+    "vocab_size": 32_000,
+}
+_QWEN_DEFAULTS = {**_SEVEN_BILLION, "num_key_value_heads": 32, "intermediate_size": 22_016}
+_LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias", defaults=_SEVEN_BILLION)
+_QWEN_2 = Style(bias=True, defaults=_QWEN_DEFAULTS)
 _QWEN_3 = replace(_LLAMA, qk_norm="head", mlp_bias=False)
 _PLAIN = Style()
 _GPT = Style(norm_bias=True, bias=True, out_bias=True, mlp_bias=True, gated=False)
@@ -89,7 +97,14 @@ STYLES = {
     "exaone4": Style(qk_norm="head"),
     "qwen2": _QWEN_2,
     "qwen": replace(_QWEN_2, read=_halved_inner),
+    "qwen2_vl": _QWEN_2,
+    "qwen2_vl_text": _QWEN_2,
+    "qwen2_5_vl": _QWEN_2,
+    "qwen2_5_vl_text": _QWEN_2,
     "qwen3": _QWEN_3,
+    "qwen3_vl_text": _QWEN_3,
+    "qwen3_asr_text": _QWEN_3,
+    "paddleocr_vl": replace(_LLAMA, bias="use_bias", out_bias="use_bias", mlp_bias="use_bias"),
     "chatglm": Style(
         bias="add_qkv_bias", out_bias="add_bias_linear", mlp_bias="add_bias_linear", headless=False
     ),

@@ -295,7 +295,7 @@ BUILDERS: dict[str, Callable[[Config], Parameters]] = {
             sparse=True,
             correction=True,
             network="block_sparse_moe",
-            read=lambda config, _: dimensions.read(config, {"head_dim": 1}),
+            read=lambda config, _: dimensions.read(config, head_dim=1),
         ),
         mixer=_kimi_mixer,
     ),

@@ -1,0 +1,62 @@
+"""Audio towers: Whisper's encoder and what is built on it."""
+
+from collections.abc import Callable
+
+from kvcalc.parameters.blocks.tensors import linear
+from kvcalc.parameters.counts import Part
+from kvcalc.parameters.towers.transformer import (
+    TOWER,
+    encoder,
+    layer_norm,
+    perceptron,
+    section,
+    table,
+)
+from kvcalc.shapes.config import Config
+
+Tower = Callable[[Config, int], list[Part]]
+
+
+def whisper_encoder(c: Config, *, positions: bool = True) -> list[Part]:
+    """Return Whisper's encoder: two convolutions over mel bands, positions, layers, a norm."""
+    e = encoder(c, key_bias=False)
+    parts = e.parts() + layer_norm(e.hidden)
+    for inputs in (c.integer("num_mel_bins"), e.hidden):
+        parts += linear(TOWER, "tower.conv", e.hidden, 3 * inputs, bias=True)
+    return parts + (table(c.integer("max_source_positions"), e.hidden) if positions else [])
+
+
+def qwen_2_audio(config: Config, text: int) -> list[Part]:
+    """Whisper's encoder and one matrix."""
+    c = section(config, "audio_config")
+    return whisper_encoder(c) + perceptron(c.integer("d_model"), text)
+
+
+def voxtral(config: Config, text: int) -> list[Part]:
+    """Whisper's encoder, four frames joined, and a two-layer projector."""
+    c = section(config, "audio_config")
+    joined = c.integer("intermediate_size")
+    return whisper_encoder(c) + perceptron(joined, text, text, bias=False)
+
+
+def qwen_3_asr(config: Config, text: int) -> list[Part]:
+    """Three strided convolutions over the spectrogram, an encoder, and a two-layer projector."""
+    thinker = config.top.get("thinker_config")
+    inner = Config(thinker if isinstance(thinker, dict) else config.top, config.where)
+    c = section(inner, "audio_config")
+    e, channels = encoder(c), c.integer("downsample_hidden_size")
+    parts = e.parts() + layer_norm(e.hidden)
+    parts += linear(TOWER, "tower.conv", channels, 9, bias=True)
+    parts += linear(TOWER, "tower.conv", channels, 9 * channels, bias=True, copies=2)
+    bands = c.integer("num_mel_bins")
+    for _ in range(3):
+        bands = (bands + 1) // 2
+    parts += linear(TOWER, "tower.conv_out", e.hidden, channels * bands)
+    return parts + perceptron(e.hidden, e.hidden, c.integer("output_dim"))
+
+
+TOWERS: dict[str, Tower] = {
+    "qwen2_audio": qwen_2_audio,
+    "voxtral": voxtral,
+    "qwen3_asr": qwen_3_asr,
+}

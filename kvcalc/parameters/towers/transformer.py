@@ -1,0 +1,93 @@
+"""The plain transformer encoder that most towers are, and the projectors behind them."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kvcalc.errors import UnsupportedModelError
+from kvcalc.parameters.blocks.tensors import linear, vector
+from kvcalc.parameters.counts import Name, Part
+from kvcalc.shapes.config import Config
+
+TOWER: Name = "vision_tower"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Sizes of an encoder; `shift` is whether its norms have one, `gated` its network a gate."""
+
+    hidden: int
+    inner: int
+    layers: int
+    shift: bool = True
+    bias: bool = True
+    key_bias: bool = True
+    gated: bool = False
+    mlp_bias: bool | None = None  # None: as `bias`
+
+    def parts(self) -> list[Part]:
+        """Return all layers: attention, network, two norms."""
+        n, h, inner = self.layers, self.hidden, self.inner
+        mlp_bias = self.bias if self.mlp_bias is None else self.mlp_bias
+        parts: list[Part] = []
+        for name in ("q", "k", "v", "out"):
+            biased = self.bias and (name != "k" or self.key_bias)
+            parts += linear(TOWER, f"tower.{name}", h, h, bias=biased, copies=n)
+        for name in ("gate", "up") if self.gated else ("up",):
+            parts += linear(TOWER, f"tower.{name}", inner, h, bias=mlp_bias, copies=n)
+        parts += linear(TOWER, "tower.down", h, inner, bias=mlp_bias, copies=n)
+        return parts + vector(TOWER, "tower.norms", 2 * h * (1 + self.shift), copies=n)
+
+
+def layer_norm(width: int, count: int = 1, shift: bool = True) -> list[Part]:
+    """Return `count` norms over `width` channels."""
+    return vector(TOWER, "tower.norm", width * (1 + shift) * count)
+
+
+def patches(hidden: int, patch: int, *, bias: bool, frames: int = 1, colours: int = 3) -> list[Part]:
+    """Return the convolution that turns an image patch (of `frames` frames) into one token."""
+    return linear(TOWER, "tower.patch", hidden, colours * frames * patch * patch, bias=bias)
+
+
+def table(rows: int, width: int) -> list[Part]:
+    """Return a learned table, of positions for example."""
+    return vector(TOWER, "tower.table", rows * width)
+
+
+def perceptron(*widths: int, bias: bool = True) -> list[Part]:
+    """Return a chain of linear maps through `widths`."""
+    return [
+        part
+        for inputs, outputs in pairwise(widths)
+        for part in linear(TOWER, "tower.projector", outputs, inputs, bias=bias)
+    ]
+
+
+def section(config: Config, name: str) -> Config:
+    """Return a section of the whole checkpoint's config, or raise an error that names it."""
+    value = config.top.get(name)
+    if not isinstance(value, dict):
+        raise UnsupportedModelError(
+            f"{config.where}: {name}: missing (model_type {config.outer_model_type!r} needs it)"
+        )
+    part = Config({"model_type": config.outer_model_type}, f"{config.where}: {name}")
+    part.text = value
+    return part
+
+
+def override(c: Config, **values: int) -> Config:
+    """Return a section in which some keys have other values."""
+    changed = Config(c.top, c.where)
+    changed.text = {**c.text, **values}
+    return changed
+
+
+def encoder(c: Config, **features: bool) -> Encoder:
+    """Read the sizes of an encoder under their usual names."""
+    hidden = c.integer("hidden_size", "embed_dim", "d_model")
+    inner = c.integer("intermediate_size", "encoder_ffn_dim", default=0)
+    return Encoder(
+        hidden,
+        inner or int(hidden * c.own("mlp_ratio", default=4)),
+        c.integer("num_hidden_layers", "depth", "encoder_layers"),
+        **features,
+    )
