@@ -364,7 +364,7 @@ def write_text(path: "str | Path", text: str) -> None:
         beside.write_text(text, encoding="utf-8", newline="\n")
 
 
-def dump_yaml(data: Document) -> str:
+def dump_yaml(data: Document, inline_leaves: bool = False) -> str:
     r"""Return plain data as YAML that `parse_yaml` and YAML 1.1 readers take alike.
 
     >>> dump_yaml({"on": "h100", "retrieved": "2026-08-20"})
@@ -372,7 +372,18 @@ def dump_yaml(data: Document) -> str:
     """
     import yaml
 
-    return str(yaml.dump(data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110))
+    # yaml's None means: mappings and lists that hold only plain values stand on one line.
+    style = None if inline_leaves else False
+    return str(
+        yaml.dump(
+            data,
+            Dumper=_dumper(),
+            sort_keys=False,
+            allow_unicode=True,
+            width=110,
+            default_flow_style=style,
+        )
+    )
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Names and paths -> profiles, shapes and scenarios."""
+"""Names, paths and texts -> models, machines and scenarios in base units."""

@@ -126,7 +126,7 @@ def _component_to_document(part: Component) -> dict[str, Any]:
     growth: dict[str, Any] = {"growth": part.growth.kind}
     if part.growth.kind != "linear":
         growth["size"] = part.growth.size
-    document: dict[str, Any] = {"kind": part.kind, "layers": _ranges(part.layers), **growth}
+    document: dict[str, Any] = {"kind": part.kind, "layers": layer_ranges(part.layers), **growth}
     document["entry"] = [_tensor_to_document(tensor) for tensor in part.entry]
     if part.attention is not None:
         attention = {
@@ -165,7 +165,7 @@ def _component(data: Any, where: str) -> Component:  # noqa: ANN401
     attention = reader.data.get("attention")
     return Component(
         kind=reader.text("kind"),
-        layers=_layers(reader.data.get("layers"), f"{where}: layers"),
+        layers=layers_from(reader.data.get("layers"), f"{where}: layers"),
         entry=tuple(_tensor(item, f"{where}: entry[{index}]") for index, item in enumerate(entry)),
         growth=Growth(cast(GrowthKind, kind), size),
         attention=None if attention is None else _attention(attention, f"{where}: attention"),
@@ -190,7 +190,7 @@ def _attention(data: Any, where: str) -> Attention:  # noqa: ANN401
     return Attention(reader.count("query_heads"), reader.count("key_dim"), reader.count("value_dim"), top_k)
 
 
-def _ranges(layers: Iterable[int]) -> str:
+def layer_ranges(layers: Iterable[int]) -> str:
     """Write layer indices the short way: (0, 1, 2, 5) as "0-2,5"."""
     spans: list[list[int]] = []
     for layer in layers:
@@ -201,7 +201,8 @@ def _ranges(layers: Iterable[int]) -> str:
     return ",".join(f"{first}-{last}" if first != last else str(first) for first, last in spans)
 
 
-def _layers(data: Any, where: str) -> tuple[int, ...]:  # noqa: ANN401
+def layers_from(data: Any, where: str) -> tuple[int, ...]:  # noqa: ANN401
+    """Read layer indices written the short way."""
     text = str(data) if isinstance(data, int) and not isinstance(data, bool) else data
     if not isinstance(text, str) or not text:
         raise ProfileError(f"{where}: expected layer indices such as '0-31' or '0,2,4-6', got {data!r}")

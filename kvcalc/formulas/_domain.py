@@ -32,7 +32,8 @@ def refuse(value: Real, bad: Condition, message: str) -> Real:
     """
     if np.ndim(bad) == 0 and bad and np.ndim(value) == 0:
         raise DomainError(message)
-    return value * np.where(bad, np.nan, 1.0)[()]
+    passed: Real = _like(np.where(bad, np.nan, 1.0)[()], bad)
+    return value * passed
 
 
 def positive(value: Real, name: str) -> Real:
@@ -56,12 +57,12 @@ def at_least_one(value: Real, name: str) -> Real:
 
 
 def select(where: Condition, yes: Real, no: Real) -> Real:
-    """Return `yes` where the condition holds, else `no`: a Series if it is one, a scalar if all are.
+    """Return `yes` where the condition holds, else `no`: a Series if one of them is, a scalar if all are.
 
     >>> print(select(True, 1.0, 2.0))
     1.0
     """
-    chosen: Real = _like(where, np.where(where, yes, no)[()])
+    chosen: Real = _like(np.where(where, yes, no)[()], where, yes, no)
     return chosen
 
 
@@ -74,7 +75,7 @@ def word(conditions: Sequence[Condition], words: Sequence[str], default: str = "
     chosen = np.select([np.asarray(c, dtype=bool) for c in conditions], list(words), default)
     if chosen.ndim == 0:
         return str(chosen)
-    result: Words = _like(conditions[0], chosen.astype(object))
+    result: Words = _like(chosen.astype(object), *conditions)
     return result
 
 
@@ -96,8 +97,9 @@ def ceil_div(value: Real, unit: Real) -> Real:
     return 0 - (-value // unit)  # 0 - ... because a plain minus would give -0.0
 
 
-def _like(template: Any, values: Any) -> Any:  # noqa: ANN401 - a Series is unknown here
-    """Give `values` the index of `template` if that is a pandas Series, without importing pandas."""
-    if hasattr(template, "index") and hasattr(template, "to_numpy"):
-        return type(template)(values, index=template.index)
+def _like(values: Any, *templates: Any) -> Any:  # noqa: ANN401 - pandas is unknown here
+    """Give `values` the index of the first template that is a pandas Series, without importing pandas."""
+    for template in templates:
+        if hasattr(template, "index") and hasattr(template, "to_numpy"):
+            return type(template)(values, index=template.index)
     return values

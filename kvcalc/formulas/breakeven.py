@@ -226,11 +226,11 @@ def break_even_tokens(
     beta, fixed = not_negative(quadratic, "quadratic"), not_negative(overhead, "overhead")
     g = positive(linear, "linear") - kappa / b
     root = np.sqrt(g * g + 4 * beta * fixed)
-    # Of the two equal forms of the root each is exact where the other cancels.
-    gaining = g > 0
-    numerator = select(gaining, 2 * fixed, root - g)
-    denominator = select(gaining, g + root, 2 * beta)
-    return numerator / refuse(denominator, (g <= 0) & (beta <= 0), NO_LENGTH)
+    reach = root + np.abs(g)
+    # Of the two equal forms of the root each is exact where the other cancels or divides by zero.
+    gaining = 2 * fixed / select(reach > 0, reach, np.nan)
+    losing = reach / (2 * select(beta > 0, beta, np.nan))
+    return refuse(select(g > 0, gaining, losing), (g <= 0) & (beta <= 0), NO_LENGTH)
 
 
 def shortest_worthwhile(tokens: Tokens, gain: Seconds) -> Tokens:
@@ -306,7 +306,7 @@ def verdict(gain_low: Seconds, gain_high: Seconds) -> Words:
 def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
     r"""How clearly is the question settled, from 0 (a coin toss) to 1 (certain)?
 
-    .. math:: p = \frac{g}{g + G_{high} - G_{low}}, \qquad g = |G_{low} + G_{high}|
+    .. math:: p = \frac{|G_{low} + G_{high}|}{2 \max(|G_{low}|, |G_{high}|)}
 
     Parameters
     ----------
@@ -320,13 +320,13 @@ def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
 
     Notes
     -----
-    The margin over margin plus uncertainty.  One half exactly where the interval touches the
-    break-even, so that above it the verdict is decided; 1 without uncertainty; 0 for an interval
-    centred on the break-even, or for an exact tie.
+    The distance of the interval's centre from zero over the larger distance of its ends.  One half
+    exactly where the interval touches the break-even, so that above it the verdict is decided; 1
+    without uncertainty; 0 for an interval centred on the break-even, or for an exact tie.
 
     References
     ----------
-    Definition, with the distance of the interval's centre from zero against its half width.
+    Definition.  With the margin m = |G_low + G_high| / 2 and the half width h it is m / (m + h).
 
     Examples
     --------
@@ -334,10 +334,9 @@ def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
     0.5 1.0
     """
     low = _ordered(gain_low, gain_high)
-    margin, width = np.abs(low + gain_high), gain_high - low
-    settled = (margin + width) > 0
-    # An exact tie without width has margin 0: any positive denominator gives the 0 it deserves.
-    return margin / select(settled, margin + width, 1 + 0 * width)
+    farthest = np.maximum(np.abs(low), np.abs(gain_high))
+    # An exact tie has a margin of 0, and any positive denominator gives the 0 it deserves.
+    return np.abs(low + gain_high) / select(farthest == 0, 1.0, 2 * farthest)
 
 
 def _ordered(low: Real, high: Real) -> Real:

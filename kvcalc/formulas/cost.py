@@ -125,7 +125,7 @@ def break_even_hit_share(price: DollarsPerSecond, requests: PerSecond, saving: D
     Parameters
     ----------
     price : P, price of the whole tier [USD/second]
-    requests : λ, requests per second [1/second]
+    requests : \lambda, requests per second [1/second]
     saving : M, money that one hit saves [USD]
 
     Raises

@@ -16,6 +16,7 @@ from kvcalc.quantity import (
     SecondsPerToken,
     Share,
     Tokens,
+    TokensPerSecond,
 )
 
 THRASH_EVICTIONS = 5.0
@@ -248,3 +249,43 @@ def eviction_loss(cost: Seconds, evictions: PerSecond, gpus: Count = 1.0) -> Sha
     """
     load = not_negative(cost, "cost") * not_negative(evictions, "evictions")
     return load / positive(gpus, "gpus")
+
+
+def thrash_evictions(
+    rate: TokensPerSecond,
+    recomputed: Tokens,
+    most_evictions: PerSecond = THRASH_EVICTIONS,
+    most_recomputed: Share = THRASH_SHARE,
+) -> PerSecond:
+    r"""From how many evictions per second on does the thrash rule close admission?
+
+    .. math:: e = \min\left(e_{max}, \frac{s_{max}}{1 - s_{max}} \cdot \frac{R}{n}\right)
+
+    Parameters
+    ----------
+    rate : R, new tokens generated per second [token/second]
+    recomputed : n, tokens that one eviction makes to be computed again [token]
+    most_evictions : e_{max}, evictions above which admission stops [1/second]
+    most_recomputed : s_{max}, share of recomputed tokens above which it stops, below 1 [1]
+
+    Raises
+    ------
+    DomainError
+        If `rate` is negative or `recomputed` is not positive.
+
+    Notes
+    -----
+    The share rule counts recomputed tokens against all tokens: e n = s (R + e n), solved for e.  Long
+    sequences meet it long before five evictions a second.
+
+    References
+    ----------
+    `is_thrashing` solved for the eviction rate.
+
+    Examples
+    --------
+    >>> print(thrash_evictions(2000.0, 4096.0))
+    0.12207
+    """
+    by_share = most_recomputed / (1 - most_recomputed) * not_negative(rate, "rate")
+    return np.minimum(most_evictions, by_share / positive(recomputed, "recomputed"))

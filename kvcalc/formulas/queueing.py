@@ -16,7 +16,7 @@ def link_utilization(rate: PerSecond, service: Seconds, servers: Count = 1.0) ->
 
     Parameters
     ----------
-    rate : λ, transfers per second [1/second]
+    rate : \lambda, transfers per second [1/second]
     service : S, mean time of one transfer alone on the link [second]
     servers : k, equal links that take transfers from one queue [1]
 

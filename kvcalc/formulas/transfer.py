@@ -189,7 +189,7 @@ def average_bandwidth(rate: PerSecond, size: Bytes) -> BytesPerSecond:
 
     Parameters
     ----------
-    rate : λ, fetches per second [1/second]
+    rate : \lambda, fetches per second [1/second]
     size : D, bytes of one fetch [byte]
 
     Raises

@@ -1,0 +1,229 @@
+"""What `import kvcalc` offers beside the formulas: names or objects in, results out."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kvcalc.catalog import hardware as machines
+from kvcalc.catalog import models
+from kvcalc.catalog.scenarios import Question, Said, build, engine_settings, from_file, read_value
+from kvcalc.engines import lay_out
+from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
+from kvcalc.errors import SettingsError
+from kvcalc.model import Model
+from kvcalc.plan import Plan, kv_of, pool_of
+from kvcalc.planning.notebook import Call
+from kvcalc.profiles import Hardware
+from kvcalc.results import Inverse, KVResult, PlanResult
+from kvcalc.scenario import KEYS, Scenario, key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFAULT_TOKENS = 32_768
+"""Sequence length of `kv` where neither the user nor the model says less [token]."""
+
+
+def load_model(name: str) -> Model:
+    """Return a model by profile name, path or hub id.
+
+    >>> load_model("llama-3.1-8b").shape.layers
+    32
+    """
+    return models.load(name)
+
+
+def load_hardware(name: str, values: Mapping[str, str] | None = None) -> Hardware:
+    """Return a machine by profile name or path, with `values` replaced by dotted key.
+
+    >>> load_hardware("h100-sxm-80gb").device.compute_capability
+    9.0
+    """
+    hardware = machines.load(name)
+    return machines.with_values(hardware, values) if values else hardware
+
+
+def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa: ANN401 - any key's value
+    """Answer the main question: does it fit, what limits it, is offload worth it, what flips it.
+
+    Parameters
+    ----------
+    model : a model's name or path, or a scenario file (`.yaml`)
+    on : a hardware profile's name or path; not needed when the scenario file has one
+    said : any key of `kvcalc.scenario.KEYS`, as text with a unit or as a number in base units;
+        `tiers` as a mapping of names to mappings; `set` as a mapping of hardware values
+
+    Examples
+    --------
+    >>> result = plan("llama-3.1-8b", on="h100-sxm-80gb", concurrency=32, prompt="4k")
+    >>> result.fits, result.kv.bytes_per_token
+    (True, 131072.0)
+    """
+    return Plan(scenario(question_of(model, on, **said))).answer()[0]
+
+
+def question_of(model: str, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401
+    """Return the arguments of `plan` as a question, a scenario file's content under them."""
+    tiers: Mapping[str, Mapping[str, Any]] = said.pop("tiers", None) or {}
+    replaced: Mapping[str, Any] = said.pop("set", None) or {}
+    own = Question(
+        model=model,
+        hardware=on,
+        said={name: Said(value, name, numbers=True) for name, value in said.items() if value is not None},
+        tiers={
+            name: {item: Said(value, f"tiers.{name}.{item}", numbers=True) for item, value in values.items()}
+            for name, values in tiers.items()
+        },
+        replaced={name: Said(value, f"set {name}") for name, value in replaced.items()},
+    )
+    return with_file(own)
+
+
+def with_file(question: Question) -> Question:
+    """Put a scenario file under the question if its `model` names one."""
+    name = question.model or ""
+    if not name.endswith((".yaml", ".yml")) or not Path(name).is_file() or _is_profile(name):
+        return question
+    return from_file(name).merged(replace(question, model=None))
+
+
+def _is_profile(path: str) -> bool:
+    from kvcalc.documents import read
+
+    data = read(Path(path))
+    return isinstance(data, Mapping) and data.get("schema") == models.SCHEMA
+
+
+def scenario(question: Question) -> Scenario:
+    """Look up model and machine, and return the complete scenario.
+
+    Raises
+    ------
+    SettingsError
+        If the model or the machine is missing.
+    """
+    if question.model is None:
+        raise SettingsError("model: missing; name a profile, a config.json or a scenario file")
+    if question.hardware is None:
+        raise SettingsError(
+            "--on: missing; name the machine, e.g. --on h100-sxm-80gb (`kvcalc hardware list` shows all)"
+        )
+    hardware = load_hardware(
+        question.hardware, {name: str(said.value) for name, said in question.replaced.items()}
+    )
+    return build(question, models.load(question.model), hardware)
+
+
+def kv(
+    model: str,
+    tokens: int | str | None = None,
+    sequences: int | None = None,
+    on: str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> KVResult:
+    """Answer what one token and one sequence cost, and what a `pool` holds.
+
+    Parameters
+    ----------
+    model : a model's name or path
+    tokens : length of the sequence; the model's maximum, at most 32,768, when None
+    sequences : how many sequences of `tokens` tokens must fit, for the inverse questions
+    on : a hardware profile, for its compute capability
+    said : any key of `kvcalc.scenario.KEYS` that `kv` takes
+
+    Examples
+    --------
+    >>> kv("qwen2.5-7b", tokens="32Ki", kv_dtype="fp16").kv.bytes_per_token
+    57344.0
+    """
+    return kv_answer(question_of(model, on, **said), tokens, sequences)
+
+
+def kv_answer(question: Question, tokens: int | str | None = None, sequences: int | None = None) -> KVResult:
+    """Answer `kv` for a question."""
+    question = with_file(question)
+    if question.model is None:
+        raise SettingsError("model: missing; name a profile or a config.json")
+    found = models.load(question.model)
+    capability = machines.load(question.hardware).device.compute_capability if question.hardware else None
+    settings = engine_settings(question, capability)
+    layout = lay_out(found.shape, settings)
+    length = _length(tokens, found)
+    pool = read_value(key("pool"), question.said["pool"]) if "pool" in question.said else None
+    return KVResult(
+        inputs={
+            "model": question.model,
+            "tokens": length,
+            "pool": pool,
+            **{
+                item.name: getattr(settings, item.name, None) for item in KEYS if hasattr(settings, item.name)
+            },
+            "engine_version": settings.version,
+        },
+        sources=dict(found.sources),
+        warnings=(*found.notes, *layout.notes),
+        assumptions=(),
+        kv=kv_of(found.shape, layout, length),
+        memory=None if pool is None and settings.num_blocks is None else pool_of(layout.pool(pool or 0.0)),
+        inverse=None
+        if pool is None
+        else Inverse(
+            sequences=most_sequences(layout, pool, length),
+            longest=longest_context(layout, pool, sequences or 1),
+            smallest_pool=float(smallest_pool(layout, length, sequences or 1)),
+        ),
+    )
+
+
+def _length(tokens: int | str | None, model: Model) -> int:
+    if tokens is None:
+        return min(model.shape.max_tokens or DEFAULT_TOKENS, DEFAULT_TOKENS)
+    return int(read_value(key("max_len"), Said(tokens, "--tokens", numbers=True)))
+
+
+def plan_calls(question: Question) -> tuple[PlanResult, tuple[Call, ...]]:
+    """Answer a plan together with the formulas as they were called, for `--explain`."""
+    return Plan(scenario(question)).answer()
+
+
+def plan_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Answer one plan per row of a pandas frame: columns are the arguments of `plan`, blanks are defaults.
+
+    The answer has the rows' index, the main figures as columns in base units, and `reason` where a row
+    has no answer; one bad row does not hide the others.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([_frame_row(row) for row in frame.to_dict("records")], index=frame.index)
+
+
+def _frame_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    from kvcalc.errors import KvcalcError
+
+    said = {str(name): value for name, value in row.items() if value is not None and value == value}
+    try:
+        result = plan(**{name: _plain(value) for name, value in said.items()})
+    except (KvcalcError, TypeError) as error:
+        return {"reason": str(error)}
+    best = max(result.offload, key=lambda tier: float(tier.speedup), default=None)
+    return {
+        "fits": result.fits,
+        "sessions": result.capacity.sessions,
+        "first_limit": result.first_limit,
+        "kv_bytes_per_token": result.kv.bytes_per_token,
+        "kv_need": result.capacity.need,
+        "kv_pool": result.memory.kv_pool,
+        "weights": result.memory.weights,
+        "tokens_per_second": result.decode.tokens_per_second,
+        "prefill_time": result.prefill.time,
+        "offload_verdict": best.verdict if best else None,
+        "break_even_bandwidth": best.break_even_bandwidth if best else None,
+        "reason": None,
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of a frame
+    """Return a cell as a Python value: whole floats, which pandas makes of counts with blanks, as ints."""
+    value = value.item() if hasattr(value, "item") else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,359 @@
+"""What a user typed, wrote or passed -> a `Scenario` in base units.
+
+Three doors, one reader: options of the command line and values of a scenario file are text with
+units, arguments of `kvcalc.plan(...)` may also be numbers in base units.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from kvcalc.engines.settings import EngineSettings
+from kvcalc.errors import KvcalcError, ProfileError, SettingsError, UnitError, did_you_mean
+from kvcalc.model import Model
+from kvcalc.profiles import Hardware
+from kvcalc.results import Source
+from kvcalc.scenario import KEYS, Key, Overrides, Scenario, TierUse, Workload
+
+_TIER_KEYS = {
+    "capacity": "byte",
+    "bandwidth": "byte/second",
+    "setup": "second",
+    "iops": "1/second",
+    "io_size": "byte",
+}
+_FILE_KEYS = ("model", "on", "workload", "tiers", "set")
+_MAY_BE_ZERO = frozenset(
+    {"queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One value as the user gave it, and where, for the error message."""
+
+    value: Any
+    where: str  # "--tp", "scenario.yaml: workload.prompt", "tp"
+    numbers: bool = False  # a bare number is a base-unit value (library arguments only)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything that was said, before model and machine are looked up."""
+
+    model: str | None
+    hardware: str | None
+    said: Mapping[str, Said]
+    tiers: Mapping[str, Mapping[str, Said]]
+    replaced: Mapping[str, Said]  # --set: profile values by dotted key
+
+    def merged(self, other: "Question") -> "Question":
+        """Return this question with what `other` says taking precedence."""
+        return Question(
+            model=other.model or self.model,
+            hardware=other.hardware or self.hardware,
+            said={**self.said, **other.said},
+            tiers={**self.tiers, **other.tiers},
+            replaced={**self.replaced, **other.replaced},
+        )
+
+
+def from_file(path: str) -> Question:
+    """Read a scenario file (YAML or JSON); unknown keys are refused with the nearest valid one."""
+    from kvcalc.documents import read
+
+    data = read(Path(path))
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{path}: expected keys and values such as 'model: llama-3.1-8b'")
+    top = {item.name for item in KEYS if not item.workload}
+    known = [*sorted(top), *_FILE_KEYS]
+    said: dict[str, Said] = {}
+    for name, value in data.items():
+        if name not in known:
+            raise ProfileError(f"{path}: {name}: unknown key{did_you_mean(str(name), known)}")
+        if name in top:
+            said[str(name)] = Said(value, f"{path}: {name}")
+    inner = [item.name for item in KEYS if item.workload]
+    for name, value in _mapping(data.get("workload"), f"{path}: workload").items():
+        if name not in inner:
+            raise ProfileError(f"{path}: workload.{name}: unknown key{did_you_mean(str(name), inner)}")
+        said[str(name)] = Said(value, f"{path}: workload.{name}")
+    return Question(
+        model=_name(data.get("model"), f"{path}: model"),
+        hardware=_name(data.get("on"), f"{path}: on"),
+        said=said,
+        tiers=_file_tiers(data.get("tiers"), path),
+        replaced={
+            str(name): Said(value, f"{path}: set.{name}")
+            for name, value in _mapping(data.get("set"), f"{path}: set").items()
+        },
+    )
+
+
+def tier_option(text: str) -> tuple[str, dict[str, Said]]:
+    """Read ``"dram=512 GB@54 GB/s"``, optionally followed by ``,setup=12 ms``."""
+    name, equals, rest = text.partition("=")
+    first, *more = rest.split(",")
+    capacity, at, bandwidth = first.partition("@")
+    where = f"--tier {text!r}"
+    if not equals or not name.strip() or not (at or capacity.strip()):
+        raise SettingsError(f"{where}: write NAME=CAPACITY@BANDWIDTH, for example 'dram=512 GB@54 GB/s'")
+    if not at:
+        raise SettingsError(f"{where}: bandwidth is missing; write for example '{name}={capacity}@54 GB/s'")
+    said = {"bandwidth": Said(bandwidth.strip(), where)}
+    if capacity.strip():
+        said["capacity"] = Said(capacity.strip(), where)
+    for part in more:
+        key, equals, value = part.partition("=")
+        if not equals or key.strip() not in _TIER_KEYS:
+            raise SettingsError(f"{where}: {key.strip()!r}{did_you_mean(key.strip(), list(_TIER_KEYS))}")
+        said[key.strip()] = Said(value.strip(), where)
+    return name.strip(), said
+
+
+def build(question: Question, model: Model, hardware: Hardware) -> Scenario:
+    """Join what was said with a model and a machine into a scenario in base units."""
+    values = {name: read_value(_key(name), said) for name, said in question.said.items()}
+    settings, gpus = _settings(values, hardware)
+    overrides = Overrides(**{name: values[name] for name in _names(Overrides) if name in values})
+    workload = _workload(values, question.said)
+    if settings.max_len is None:
+        settings = replace(settings, max_len=workload.prompt + workload.generate)
+    tiers = tuple(_tier(name, said) for name, said in question.tiers.items())
+    return Scenario(
+        model=model,
+        hardware=hardware,
+        gpus=gpus,
+        settings=settings,
+        workload=workload,
+        tiers=tiers,
+        overrides=overrides,
+        inputs=_inputs(question, gpus, settings, workload, tiers, overrides),
+        given=frozenset(values) | {"tiers" for _ in tiers[:1]},
+    )
+
+
+def engine_settings(question: Question, capability: float | None = None) -> EngineSettings:
+    """Return the engine settings alone, for questions without a machine."""
+    values = {name: read_value(_key(name), said) for name, said in question.said.items()}
+    if capability is not None:
+        values.setdefault("compute_capability", capability)
+    for name in ("tp", "pp", "dp"):
+        values.setdefault(name, 1)
+    return EngineSettings(**_engine_fields(values))
+
+
+def read_value(key: Key, said: Said) -> Any:  # noqa: ANN401 - int, float, str or bool by the key's kind
+    """Read one value by its key's kind; the error names where it stands and what is valid."""
+    try:
+        return _READERS[key.kind](key, said)
+    except KvcalcError as error:
+        raise type(error)(f"{said.where}: {error}") from None
+
+
+def _text(_: Key, said: Said) -> str:
+    if not isinstance(said.value, (str, int, float)) or isinstance(said.value, bool):
+        raise SettingsError(f"{said.value!r} is not a word")
+    return str(said.value).strip()
+
+
+def _integer(key: Key, said: Said) -> int:
+    text = str(said.value).strip()
+    if isinstance(said.value, bool) or not text.lstrip("+-").isdigit():
+        raise SettingsError(f"{said.value!r} is not a whole number")
+    return _in_range(key, int(text))
+
+
+def _tokens(key: Key, said: Said) -> int:
+    from kvcalc.units import to_tokens
+
+    if isinstance(said.value, (bool, float)) and said.value != int(said.value):
+        raise SettingsError(f"{said.value!r} is not a whole number of tokens")
+    return _in_range(key, to_tokens(str(said.value).removesuffix(".0")))
+
+
+def _share(key: Key, said: Said) -> float:
+    value = str(said.value).strip()
+    share = float(value[:-1]) / 100 if value.endswith("%") and _is_number(value[:-1]) else None
+    if share is None:
+        if not _is_number(value):
+            raise SettingsError(f"{said.value!r} is not a share; write for example 0.6 or 60%")
+        share = float(value)
+    low = 0.0 if key.name in _MAY_BE_ZERO else 1e-9
+    if not low <= share <= 1:
+        raise SettingsError(f"{said.value!r} is not between 0 and 1")
+    return share
+
+
+def _real(_: Key, said: Said) -> float:
+    if not _is_number(str(said.value)):
+        raise SettingsError(f"{said.value!r} is not a number")
+    return float(said.value)
+
+
+def _flag(_: Key, said: Said) -> bool:
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if isinstance(said.value, bool):
+        return said.value
+    if str(said.value).lower() in words:
+        return words[str(said.value).lower()]
+    raise SettingsError(f"{said.value!r} is not true or false")
+
+
+def _quantity(key: Key, said: Said) -> float:
+    return quantity(said, key.unit, key.name in _MAY_BE_ZERO)
+
+
+def quantity(said: Said, unit: str, zero: bool = False) -> float:
+    """Read one quantity: text with a unit, or a base-unit number where numbers are allowed."""
+    if isinstance(said.value, (int, float)) and not isinstance(said.value, bool):
+        if not said.numbers:
+            raise UnitError(f"{said.value!r} has no unit; write it as text with a unit of {unit}")
+        value = float(said.value)
+    else:
+        from kvcalc.units import to_base
+
+        value = to_base(str(said.value), unit)
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        least = "zero or more" if zero else "more than zero"
+        raise UnitError(f"{str(said.value)!r} must be {least}")
+    return value
+
+
+_READERS = {
+    "text": _text,
+    "integer": _integer,
+    "tokens": _tokens,
+    "share": _share,
+    "number": _real,
+    "flag": _flag,
+    "quantity": _quantity,
+}
+
+
+def _in_range(key: Key, value: int) -> int:
+    least = 0 if key.name in _MAY_BE_ZERO else 1
+    if value < least:
+        raise SettingsError(f"{value} must be {least} or more")
+    if value > 10**12:
+        raise SettingsError(f"{value} is too large")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _settings(values: Mapping[str, Any], hardware: Hardware) -> tuple[EngineSettings, int]:
+    pp, dp = values.get("pp", 1), values.get("dp", 1)
+    gpus = values.get("gpus", values.get("tp", 1) * pp * dp)
+    tp = values.get("tp", gpus // (pp * dp))
+    if tp * pp * dp != gpus:
+        raise SettingsError(
+            f"gpus {gpus} is not tp*pp*dp = {tp}*{pp}*{dp} = {tp * pp * dp}; leave --gpus or --tp out"
+            if "tp" in values
+            else f"gpus {gpus} cannot be divided into pp {pp} x dp {dp}"
+        )
+    chosen = {"compute_capability": hardware.device.compute_capability or 9.0, **values, "tp": tp}
+    return EngineSettings(**_engine_fields(chosen)), gpus
+
+
+def _engine_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    renamed = {"version": values["engine_version"]} if "engine_version" in values else {}
+    return {name: values[name] for name in _names(EngineSettings) if name in values} | renamed
+
+
+def _workload(values: Mapping[str, Any], said: Mapping[str, Said]) -> Workload:
+    plain = {name: values[name] for name in ("prompt", "generate", "concurrency", "rate") if name in values}
+    workload = Workload(**plain)
+    if "cached" in values and "hit" in values:
+        raise SettingsError("--cached and --hit say the same thing twice; give one of them")
+    cached = values.get("cached")
+    if "hit" in values:
+        cached = math.floor(values["hit"] * workload.prompt)
+    if cached is not None and cached > workload.prompt:
+        raise SettingsError(
+            f"{said['cached'].where}: {cached:,} cached tokens are more than the prompt's {workload.prompt:,}"
+        )
+    return replace(workload, cached=cached)
+
+
+def _tier(name: str, said: Mapping[str, Said]) -> TierUse:
+    if "bandwidth" not in said:
+        raise SettingsError(f"tiers.{name}: bandwidth: missing")
+    values: dict[str, float] = {}
+    for key, item in said.items():
+        try:
+            values[key] = quantity(item, _TIER_KEYS[key], zero=key == "setup")
+        except KvcalcError as error:
+            raise type(error)(f"{item.where}: {error}") from None
+    source = Source("given", said["bandwidth"].where, str(said["bandwidth"].value))
+    return TierUse(name=name, source=source, **values)
+
+
+def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN401 - as parsed
+    tiers: dict[str, dict[str, Said]] = {}
+    for name, values in _mapping(data, f"{path}: tiers").items():
+        where = f"{path}: tiers.{name}"
+        tiers[str(name)] = {}
+        for key, value in _mapping(values, where).items():
+            if key not in _TIER_KEYS:
+                raise ProfileError(f"{where}.{key}: unknown key{did_you_mean(str(key), list(_TIER_KEYS))}")
+            tiers[str(name)][str(key)] = Said(value, f"{where}.{key}")
+    return tiers
+
+
+def _inputs(
+    question: Question,
+    gpus: int,
+    settings: EngineSettings,
+    workload: Workload,
+    tiers: tuple[TierUse, ...],
+    overrides: Overrides,
+) -> dict[str, Any]:
+    """Return every input, defaults included, in base units."""
+    engine = {name: getattr(settings, name) for name in _names(EngineSettings)}
+    engine["engine_version"] = engine.pop("version")
+    return {
+        "model": question.model,
+        "on": question.hardware,
+        "gpus": gpus,
+        **engine,
+        **{name: getattr(workload, name) for name in _names(Workload)},
+        **{name: getattr(overrides, name) for name in _names(Overrides)},
+        "tiers": {
+            tier.name: {key: getattr(tier, key) for key in _TIER_KEYS if getattr(tier, key) is not None}
+            for tier in tiers
+        },
+        "set": {name: said.value for name, said in question.replaced.items()},
+    }
+
+
+def _key(name: str) -> Key:
+    for item in KEYS:
+        if item.name == name:
+            return item
+    raise SettingsError(f"{name}: unknown{did_you_mean(name, [item.name for item in KEYS])}")
+
+
+def _mapping(data: Any, where: str) -> Mapping[str, Any]:  # noqa: ANN401 - as parsed
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{where}: expected keys and values, got {data!r:.60}")
+    return data
+
+
+def _name(value: Any, where: str) -> str | None:  # noqa: ANN401 - as parsed
+    if value is None or isinstance(value, str):
+        return value
+    raise ProfileError(f"{where}: expected a name or a path, got {value!r:.60}")
+
+
+def _names(kind: type) -> list[str]:
+    return [item.name for item in fields(kind)]

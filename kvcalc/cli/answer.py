@@ -1,0 +1,54 @@
+"""Writes one answer to stdout or to a file, whole or not at all."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from kvcalc.errors import SettingsError, did_you_mean
+
+if TYPE_CHECKING:
+    from kvcalc.explain import Explanation
+    from kvcalc.planning.notebook import Call
+
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format before any work is done."""
+    if name not in FORMATS:
+        raise SettingsError(f"--format: unknown format {name!r}{did_you_mean(name, FORMATS)}")
+
+
+def answer(result: Any, form: str, save: str | None, explained: Sequence["Explanation"] = ()) -> None:  # noqa: ANN401
+    """Write `result` in the chosen form, with the formulas that `--explain` asks for."""
+    from kvcalc.output import render
+    from kvcalc.output import save as save_text
+
+    terminal = None
+    if form == "table" and save is None:
+        from kvcalc.output.table import Terminal
+
+        terminal = Terminal.of_stdout()
+    text = render(result, cast(Any, form), explanations=explained, terminal=terminal)
+    if not text.endswith("\n"):
+        text += "\n"
+    if save is None:
+        sys.stdout.write(text)
+    else:
+        save_text(text, save)
+
+
+def explanations(calls: Sequence["Call"]) -> list["Explanation"]:
+    """Return each formula once, as it was first called in this run."""
+    from kvcalc import formulas
+    from kvcalc.explain import explain_call
+
+    seen = {call.formula: call for call in reversed(calls)}
+    first = sorted(seen.values(), key=calls.index)
+    return [explain_call(getattr(formulas, call.formula), call.arguments, call.result) for call in first]
+
+
+def warn(warnings: tuple[str, ...]) -> None:
+    """Write warnings to stderr, one line each."""
+    for warning in warnings:
+        sys.stderr.write(f"kvcalc: warning: {warning}\n")

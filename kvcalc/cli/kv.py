@@ -1,0 +1,45 @@
+"""``kvcalc kv``: what one token and one sequence cost."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from kvcalc.catalog.scenarios import Said
+from kvcalc.cli.answer import answer, check_format, explanations, warn
+from kvcalc.cli.options import Explain, Format, On, Save, keyed, question
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("kv", no_args_is_help=True)(kv)
+
+
+@keyed("kv")
+def kv(
+    said: Mapping[str, Said],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A profile, a config.json, a GGUF or a hub id.")
+    ],
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", metavar="TOKENS", help="Length of the sequence [at most 32768].")
+    ] = None,
+    sequences: Annotated[
+        int | None, typer.Option("--sequences", metavar="N", help="Sequences for the inverse questions [1].")
+    ] = None,
+    on: On = None,
+    format: Format = "table",
+    save: Save = None,
+    explain: Explain = False,
+) -> None:
+    """Show what one token and one sequence cost, component by component.
+
+    Example: kvcalc kv deepseek-v3 --engine vllm --tp 8 --pool "60 GiB" --max-len 32k
+    """
+    from kvcalc.api import kv_answer
+
+    check_format(format)
+    result = kv_answer(question(model, on, said), tokens, sequences)
+    answer(result, format, save, explanations(()) if explain else ())
+    if format != "table":
+        warn(result.warnings)

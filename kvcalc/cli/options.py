@@ -1,0 +1,108 @@
+"""Options made from the one table of keys, so that a name means the same in every command."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from kvcalc.catalog.scenarios import Question, Said, tier_option
+from kvcalc.errors import SettingsError
+from kvcalc.scenario import KEYS, Key
+
+Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|markdown", help="How to print.")]
+Save = Annotated[
+    str | None, typer.Option("--save", metavar="FILE", help="Write to a file instead of stdout.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Each formula with this run's numbers put in.")]
+On = Annotated[
+    str | None, typer.Option("--on", metavar="HARDWARE", help="Hardware profile: a name or a path.")
+]
+Tiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tier", metavar="NAME=SIZE@RATE", help="A slower tier, e.g. 'dram=512 GB@54 GB/s'. Repeatable."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace any hardware profile value. Repeatable."),
+]
+
+_METAVARS = {
+    "text": "TEXT",
+    "integer": "N",
+    "tokens": "TOKENS",
+    "share": "SHARE",
+    "number": "NUMBER",
+    "byte": "BYTES",
+    "second": "TIME",
+    "token/second": "TOKENS/S",
+    "1/second": "PER SECOND",
+    "USD/second": "USD/TIME",
+}
+
+
+def keyed(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of every key it takes; it receives them as one mapping `said`."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        keys = [item for item in KEYS if command in item.commands]
+        own = inspect.signature(function)
+
+        def wrapper(**values: Any) -> None:  # noqa: ANN401 - one value per option
+            said = {
+                item.name: Said(values[item.name], item.option)
+                for item in keys
+                if values.get(item.name) is not None
+            }
+            chosen = {name: value for name, value in values.items() if name in own.parameters}
+            function(said=said, **chosen)
+
+        parameters = [item for item in own.parameters.values() if item.name != "said"]
+        parameters += [_parameter(item) for item in keys]
+        # Positional arguments, which have no default of their own kind, come first in a signature.
+        wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
+        )
+        wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
+        wrapper.__doc__ = function.__doc__
+        wrapper.__name__ = function.__name__
+        return wrapper
+
+    return decorate
+
+
+def _parameter(item: Key) -> inspect.Parameter:
+    annotation: Any
+    if item.kind == "flag":
+        names = f"{item.option}/--no-{item.option.removeprefix('--')}"
+        annotation = Annotated[bool | None, typer.Option(names, help=item.help)]
+    else:
+        metavar = _METAVARS[item.unit or item.kind]
+        annotation = Annotated[str | None, typer.Option(item.option, metavar=metavar, help=item.help)]
+    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def question(
+    model: str | None,
+    hardware: str | None,
+    said: Mapping[str, Said],
+    tiers: list[str] | None = None,
+    replaced: list[str] | None = None,
+) -> Question:
+    """Return what the options said as a question."""
+    return Question(
+        model=model,
+        hardware=hardware,
+        said=said,
+        tiers=dict(tier_option(text) for text in tiers or ()),
+        replaced=dict(_assignment(text) for text in replaced or ()),
+    )
+
+
+def _assignment(text: str) -> tuple[str, Said]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise SettingsError(f"--set {text!r}: write KEY=VALUE, e.g. host_to_device.bandwidth='20 GB/s'")
+    return name.strip(), Said(value.strip(), f"--set {name.strip()}")

@@ -1,0 +1,161 @@
+"""A scenario -> formulas -> one frozen result: the main job.
+
+`answer` is the only place where shapes, engines, machines and formulas meet.
+"""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
+from kvcalc.engines.sizing import model_precision
+from kvcalc.formulas.capacity import first_limit
+from kvcalc.formulas.cost import time_cost
+from kvcalc.planning.eviction import eviction_of
+from kvcalc.planning.flips import flips_of
+from kvcalc.planning.memory import capacity_of, counted, memory_of, weight_bytes
+from kvcalc.planning.notebook import Call, Notebook
+from kvcalc.planning.offload import offload_rows
+from kvcalc.planning.speed import Speed, bandwidth_of, decode_of, prefill_of
+from kvcalc.results import KV, ComponentRow, PlanResult, PoolRow, Source, Views
+from kvcalc.scenario import Scenario
+from kvcalc.shapes.components import ModelShape
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One scenario being answered; the layout is made once and shared by all parts."""
+
+    scenario: Scenario
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the engine holds the model."""
+        return lay_out(self.scenario.model.shape, self.scenario.settings)
+
+    def answer(self) -> tuple[PlanResult, tuple[Call, ...]]:
+        """Return the result, and the formulas as they were called."""
+        book, scenario, layout = Notebook(), self.scenario, self.layout
+        for note in (*scenario.model.notes, *layout.notes):
+            book.warn(note)
+        quote_sources(scenario, book)
+        memory = memory_of(scenario, layout, book)
+        capacity = capacity_of(scenario, layout, memory, book)
+        speed = Speed(scenario, layout, counted(scenario, book), weight_bytes(scenario, book))
+        prefill = prefill_of(speed, book)
+        decode = decode_of(speed, book)
+        bandwidth = bandwidth_of(speed, book)
+        offload = offload_rows(scenario, speed, capacity, decode, book)
+        result = PlanResult(
+            inputs=scenario.inputs,
+            sources=book.sources,
+            warnings=tuple(book.warnings),
+            assumptions=tuple(book.assumptions),
+            kv=kv_of(scenario.model.shape, layout, scenario.workload.prompt + scenario.workload.generate),
+            memory=memory,
+            capacity=capacity,
+            bandwidth=bandwidth,
+            first_limit=str(
+                book.run(
+                    first_limit,
+                    capacity=float(capacity.utilization),
+                    bandwidth=float(bandwidth.utilization),
+                )
+            ),
+            decode=decode,
+            prefill=prefill,
+            offload=offload,
+            eviction=eviction_of(speed, decode, offload, book),
+            flips=flips_of(scenario, layout, speed, memory, capacity, bandwidth, offload),
+            cost_per_million_tokens=_cost(scenario, float(decode.tokens_per_second)),
+        )
+        return result, tuple(book.calls)
+
+
+def answer(scenario: Scenario) -> PlanResult:
+    """Return the plan of a scenario."""
+    return Plan(scenario).answer()[0]
+
+
+def kv_of(shape: ModelShape, layout: Layout, tokens: int) -> KV:
+    """Return what one token and one sequence of `tokens` tokens cost under a layout."""
+    ranks = layout.settings.tp * layout.settings.pp
+    reserved = float(layout.reserved(tokens))
+    return KV(
+        model=shape.name,
+        engine=layout.settings.engine,
+        kv_dtype=_kv_dtype(shape, layout.settings),
+        bytes_per_token=layout.bytes_per_token,
+        bytes_per_token_per_gpu=layout.bytes_per_token_per_gpu,
+        constant_bytes=layout.constant_bytes,
+        tokens=tokens,
+        views=Views(float(layout.payload(tokens)), float(layout.serialized(tokens)), reserved * ranks),
+        views_per_gpu=Views(
+            float(layout.payload(tokens, per_gpu=True)),
+            float(layout.serialized(tokens, per_gpu=True)),
+            reserved,
+        ),
+        components=tuple(
+            ComponentRow(
+                kind=part.kind,
+                layers=part.layers,
+                bytes_per_token=part.bytes_per_token,
+                constant_bytes=part.constant_bytes,
+                cap_tokens=part.cap_tokens,
+                bytes=float(part.stored_at(tokens)),
+            )
+            for part in layout.logical
+        ),
+    )
+
+
+def _kv_dtype(shape: ModelShape, settings: EngineSettings) -> str:
+    if settings.k_type or settings.v_type:
+        return f"K {settings.k_type or 'f16'}, V {settings.v_type or 'f16'}"
+    return model_precision(shape, settings).kv
+
+
+def pool_of(pool: Pool) -> PoolRow:
+    """Return an engine's pool as a part of a result."""
+    return PoolRow(**{item.name: getattr(pool, item.name) for item in fields(PoolRow)})
+
+
+def quote_sources(scenario: Scenario, book: Notebook) -> None:
+    """Quote each profile value that a plan uses, and say which of them are assumed."""
+    for key, source in scenario.model.sources.items():
+        book.source(key, source)
+    hardware = scenario.hardware
+    used = [f"device.flops.{scenario.model.shape.dtype}", *_USED]
+    for key in used:
+        found = hardware.provenance.get(key)
+        if found is None:
+            continue
+        named = hardware.sources.get(found.source)
+        place = (named.url or named.title) if named else found.source
+        book.source(key, Source(found.kind, place, found.as_printed, found.note or ""))
+        if found.kind == "assumed" and key not in _SAID_ELSEWHERE:
+            book.assume(f"{hardware.name}: {key} {found.as_printed} is assumed, not read from its source")
+    if hardware.device.unified:
+        book.warn(
+            f"{hardware.title} shares its memory with the host: KV, weights and programs compete for it"
+        )
+
+
+_USED = (
+    "device.capacity",
+    "device.bandwidth",
+    "host_to_device.bandwidth",
+    "device_to_host.bandwidth",
+    "prefill_efficiency",
+    "decode_efficiency",
+)
+_SAID_ELSEWHERE = frozenset({"prefill_efficiency", "decode_efficiency", "device_to_host.bandwidth"})
+
+
+def _cost(scenario: Scenario, tokens_per_second: float) -> float | None:
+    price = scenario.overrides.price
+    if price is None or tokens_per_second <= 0:
+        return None
+    return float(time_cost(1e6 / tokens_per_second, price, scenario.gpus))
+
+
+__all__ = ["EngineSettings", "Plan", "answer", "kv_of", "pool_of"]

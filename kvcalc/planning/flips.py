@@ -1,0 +1,82 @@
+"""What would flip each answer: the value of one input at which a verdict changes, others fixed."""
+
+import math
+from collections.abc import Iterator
+
+from kvcalc.engines.inverse import longest_context
+from kvcalc.engines.layout import Layout
+from kvcalc.planning.offload import ACTIVE_WORKING_SET
+from kvcalc.planning.speed import Speed
+from kvcalc.results import Bandwidth, Capacity, Flip, Memory, Offload
+from kvcalc.scenario import Scenario
+
+
+def flips_of(
+    scenario: Scenario,
+    layout: Layout,
+    speed: Speed,
+    memory: Memory,
+    capacity: Capacity,
+    bandwidth: Bandwidth,
+    offload: tuple[Offload, ...],
+) -> tuple[Flip, ...]:
+    """Return the flips of fit, first limit and each tier, in that order."""
+    return (
+        *_fit(scenario, layout, memory, capacity),
+        *_first_limit(scenario, capacity, bandwidth),
+        *(flip for row in offload if row.mode != ACTIVE_WORKING_SET for flip in _tier(scenario, speed, row)),
+    )
+
+
+def _fit(scenario: Scenario, layout: Layout, memory: Memory, capacity: Capacity) -> Iterator[Flip]:
+    workload, fits = scenario.workload, float(capacity.shortfall) <= 0
+    sessions = int(capacity.sessions)
+    if fits:
+        yield Flip("concurrency", workload.concurrency, sessions + 1, "does not fit", "1")
+    elif sessions >= 1:
+        yield Flip("concurrency", workload.concurrency, sessions, "fits", "1")
+    running = math.ceil(workload.concurrency / scenario.settings.dp)
+    longest = longest_context(layout, float(memory.kv_pool), running)
+    now = workload.prompt + workload.generate
+    if longest is None:
+        return
+    if fits:
+        yield Flip("prompt + generate", now, longest + 1, "does not fit", "token")
+    elif longest > 0:
+        yield Flip("prompt + generate", now, longest, "fits", "token")
+
+
+def _first_limit(scenario: Scenario, capacity: Capacity, bandwidth: Bandwidth) -> Iterator[Flip]:
+    """Throughput at which the other limit comes first: B_w grows with it and C_w does not."""
+    share, used = float(capacity.utilization), float(bandwidth.utilization)
+    if used <= 0 or not math.isfinite(share) or share <= 0:
+        return
+    target = float(bandwidth.target_tokens_per_second)
+    at = target * share / used
+    other = "capacity" if used > share else "bandwidth"
+    yield Flip("tokens per second", target, at, f"first limit: {other}", "token/second")
+
+
+def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
+    other = "recompute" if row.verdict == "restore" else "restore"
+    if row.break_even_bandwidth is not None:
+        at = float(row.break_even_bandwidth)
+        yield Flip(f"tiers.{row.tier}.bandwidth", float(row.bandwidth), at, other, "byte/second")
+    if row.break_even_tokens is not None and row.verdict == "restore":
+        restored = float(row.bytes) and scenario.workload.prompt if scenario.workload.cached is None else None
+        cached = restored if restored is not None else scenario.workload.cached
+        yield Flip("cached", float(cached or 0), float(row.break_even_tokens), "recompute", "token")
+    if speed.source == "model":
+        yield from _efficiency(scenario, row, other)
+
+
+def _efficiency(scenario: Scenario, row: Offload, other: str) -> Iterator[Flip]:
+    """Prefill efficiency at which recomputing takes as long as the hit: saved time scales with 1 / eta."""
+    saved = float(row.recompute) - float(row.remaining)
+    cost = float(row.restore)
+    if saved <= 0 or cost <= 0:
+        return
+    now = scenario.hardware.prefill_efficiency.mid
+    at = now * saved / cost
+    if at <= 1.0:
+        yield Flip("prefill_efficiency", now, at, other, "1")

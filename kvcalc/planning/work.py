@@ -1,0 +1,70 @@
+"""How many operations a model's attention takes: each component by the way its cache grows."""
+
+from collections.abc import Callable, Iterable
+
+from kvcalc.formulas.prefill import (
+    attention_flops,
+    capped_entries,
+    chunked_entries,
+    full_entries,
+    state_flop_per_token,
+    strided_entries,
+)
+from kvcalc.quantity import Count, Flop, Tokens
+from kvcalc.shapes.components import Attention, Component
+
+DELTA_RULE = frozenset({"gated_deltanet", "kda", "rwkv"})
+"""State kinds whose update reads the state once more, as the delta rule does."""
+
+
+def attention_work(components: Iterable[Component], new: Tokens, cached: Tokens = 0.0) -> Flop:
+    """Return the operations [flop] of attention and states for `new` tokens after `cached` ones."""
+    total: Flop = new * 0.0
+    for part in components:
+        if part.attention is not None:
+            total = total + _component_work(part, part.attention, new, cached)
+    return total
+
+
+def _component_work(part: Component, sizes: Attention, new: Tokens, cached: Tokens) -> Flop:
+    layers = float(len(part.layers))
+    if part.growth.kind == "constant" and part.growth.size == 1:
+        passes = 3.0 if part.kind in DELTA_RULE else 2.0
+        per_token = state_flop_per_token(layers, sizes.query_heads, sizes.key_dim, sizes.value_dim, passes)
+        return new * per_token
+    entries = _ENTRIES[part.growth.kind](part, sizes, new, cached)
+    return attention_flops(entries, layers, sizes.query_heads, sizes.key_dim, sizes.value_dim)
+
+
+def _linear(_: Component, sizes: Attention, new: Tokens, cached: Tokens) -> Count:
+    if sizes.top_k is not None:
+        return capped_entries(new, sizes.top_k, cached)
+    return full_entries(new, cached)
+
+
+def _window(part: Component, _: Attention, new: Tokens, cached: Tokens) -> Count:
+    return capped_entries(new, part.growth.size, cached)
+
+
+def _chunk(part: Component, _: Attention, new: Tokens, cached: Tokens) -> Count:
+    return chunked_entries(new, part.growth.size, cached)
+
+
+def _strided(part: Component, sizes: Attention, new: Tokens, cached: Tokens) -> Count:
+    if sizes.top_k is not None:
+        return strided_entries(new, part.growth.size, cached, sizes.top_k)
+    return strided_entries(new, part.growth.size, cached)
+
+
+def _constant(part: Component, _: Attention, new: Tokens, __: Tokens) -> Count:
+    # Cross-attention: every token attends to all encoder entries.
+    return new * part.growth.size
+
+
+_ENTRIES: dict[str, Callable[[Component, Attention, Tokens, Tokens], Count]] = {
+    "linear": _linear,
+    "window": _window,
+    "chunk": _chunk,
+    "strided": _strided,
+    "constant": _constant,
+}
