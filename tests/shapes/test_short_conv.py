@@ -1,4 +1,4 @@
-"""LFM2: short convolutions keep two inputs, attention the rest."""
+"""LFM2 and Yuan: short convolutions keep two inputs, attention the rest."""
 
 import pytest
 
@@ -33,3 +33,12 @@ def test_attention_layers_may_be_named_by_index():
 def test_layers_of_no_known_kind_are_refused():
     with pytest.raises(UnsupportedModelError, match="layer_types: 'rnn' is not understood"):
         build(Config({**LFM2, "layer_types": ["rnn"] * 4}))
+
+
+def test_yuan_filters_its_inputs_over_two_past_tokens():
+    yuan = {"model_type": "yuan", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    full, conv = build(Config(yuan)).components
+    # Keys and values 2 x 64 a token; once per sequence 2 past inputs of 64, in each of 2 layers.
+    assert sum(tensor.elements for tensor in full.entry) == 128
+    assert conv.entry[0].elements == 128
+    assert full.layers == conv.layers == (0, 1)

@@ -17,7 +17,7 @@ MODEL_TYPES = (
     *("hunyuan_v1_dense", "internlm", "internlm2", "internlm3", "jais", "llama", "llava", "llava_llama"),
     *("minicpm", "minimax_m2", "molmo", "nemotron", "olmo", "olmo2", "olmoe", "openmoe", "opt", "orion"),
     *("paddleocr_vl", "paddleocr_vl_text", "persimmon", "phi", "phi-msft", "qwen", "seed_oss"),
-    *("stablelm", "stablelm_epoch", "xverse", "Yi", "yuan"),
+    *("stablelm", "stablelm_epoch", "xverse", "Yi"),
 )
 
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")

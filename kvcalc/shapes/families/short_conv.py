@@ -12,7 +12,7 @@ from kvcalc.shapes.families.attention import read_dimensions, shape_of
 from kvcalc.shapes.families.recurrent import conv_rows, state_component
 from kvcalc.shapes.layer_words import assemble
 
-MODEL_TYPES = ("lfm2", "lfm2_moe")
+MODEL_TYPES = ("lfm2", "lfm2_moe", "yuan")
 
 YUAN_PAST_INPUTS = 2
 """Hidden states that Yuan's attention keeps for its two convolutions of kernel 2 in a row
