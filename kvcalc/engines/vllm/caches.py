@@ -9,6 +9,7 @@ from kvcalc.engines.sizing import entry_bytes
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.kernels import chosen_kernel, hybrid_alignment
 from kvcalc.engines.vllm.models import EXPORTS_NO_STATE
+from kvcalc.errors import UnsupportedModelError
 from kvcalc.quantity import Count, Tokens
 from kvcalc.shapes.components import LINEAR, Component
 
@@ -63,10 +64,9 @@ class LayerCache:
 def in_flight_tokens(deployment: Deployment) -> int:
     """Return how many tokens may be scheduled and not yet settled."""
     settings = deployment.settings
-    batch = settings.max_batched_tokens or DEFAULT_BATCHED_TOKENS
-    if not deployment.rules.in_flight_batches:
-        return batch
-    return batch * (settings.pp + 1)  # asynchronous scheduling keeps one batch beyond the stages
+    stages = settings.pp
+    batches = {"batch": 1, "stages": 2 if stages == 1 else stages, "overlapped": stages + 1}
+    return (settings.max_batched_tokens or DEFAULT_BATCHED_TOKENS) * batches[deployment.rules.in_flight]
 
 
 def state_mode(deployment: Deployment, kind: str) -> Literal["none", "align", "all"]:
@@ -144,7 +144,7 @@ def _cache_of(deployment: Deployment, part: Component, block: int) -> LayerCache
     if part.kind == "sliding_latent":
         block = WINDOW_LATENT_BLOCK
     elif part.kind == "compressor_state":
-        block = COMPRESSOR_BLOCKS[growth.size]
+        block = _compressor_block(deployment, growth.size)
     page = page_bytes(deployment, part, block)
     if growth.kind == "window":
         return LayerCache("window", block, page, growth.size - 1 + in_flight_tokens(deployment))
@@ -154,6 +154,16 @@ def _cache_of(deployment: Deployment, part: Component, block: int) -> LayerCache
         budget = settings.encoder_tokens or settings.max_batched_tokens or DEFAULT_ENCODER_TOKENS
         return LayerCache("encoder", block, page, budget)
     return LayerCache("all", block, page, dealt=settings.dcp)
+
+
+def _compressor_block(deployment: Deployment, reach: int) -> int:
+    if reach not in COMPRESSOR_BLOCKS:
+        known = " and ".join(map(str, COMPRESSOR_BLOCKS))
+        raise UnsupportedModelError(
+            f"{deployment.shape.name}: how vLLM keeps a compressor's states over {reach} tokens is not "
+            f"understood (model_type {deployment.shape.model_type!r}), known are {known}"
+        )
+    return COMPRESSOR_BLOCKS[reach]
 
 
 def _state_cache(deployment: Deployment, part: Component, block: int) -> LayerCache:

@@ -61,9 +61,17 @@ class VllmLayout(Layout):
         """Bytes that one request of `tokens` tokens takes on the fullest rank."""
         return self.request_blocks(tokens) * float(self.block_bytes)
 
+    def blocks_in(self, size: float) -> int:
+        """Blocks that `size` bytes give, or those that `--num-blocks` says."""
+        return self.settings.num_blocks or int(size // self.block_bytes)
+
+    def sessions(self, size: float, tokens: int) -> int:
+        """Requests of `tokens` tokens whose blocks fit into those of `size` bytes."""
+        return self.blocks_in(size) // int(self.request_blocks(tokens))
+
     def pool(self, size: float) -> Pool:
         """Return how many blocks `size` bytes give, and the tokens and requests vLLM prints."""
-        blocks = self.settings.num_blocks or int(size // self.block_bytes)
+        blocks = self.blocks_in(size)
         max_len = self.settings.max_len
         concurrency = blocks / int(self.request_blocks(max_len)) if max_len else None
         return Pool(

@@ -23,11 +23,19 @@ class V0Layout(Layout):
 
     def reserved(self, tokens: Tokens) -> Bytes:
         """Bytes of whole blocks, and of states that do not grow."""
-        constant = sum(part.constant_bytes for part in self.per_gpu if part.growth.kind == "constant")
-        return -(-tokens // self.block) * self.block_bytes + constant
+        return -(-tokens // self.block) * self.block_bytes + self.constant_per_request
+
+    @property
+    def constant_per_request(self) -> float:
+        """Bytes per request beside the blocks: states, and the cache of an encoder's tokens."""
+        return sum(part.constant_bytes for part in self.per_gpu if part.growth.kind == "constant")
 
     def pool(self, size: float) -> Pool:
         """Return the blocks that `size` bytes of GPU memory and the swap space give."""
+        if not self.block_bytes:
+            requests = size // self.constant_per_request
+            notes = (*self.notes, "nothing grows with tokens, so there are no blocks")
+            return Pool(None, None, None, None, None, requests, notes=notes)
         blocks = self.settings.num_blocks or int(size // self.block_bytes)
         tokens = blocks * self.block
         max_len = self.settings.max_len

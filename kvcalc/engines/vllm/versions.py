@@ -17,6 +17,10 @@ Packing = Literal["tuples", "slots", "widest"]
 """How pages of different sizes share a block: in whole tuples of one page of each size, in as many
 slots of each size as any group needs, or side by side so that the widest group sets the block."""
 
+InFlight = Literal["batch", "stages", "overlapped"]
+"""Tokens scheduled and not settled: of one batch; of a batch per pipeline stage, two without stages;
+of a batch per stage and one more (asynchronous scheduling of the second model runner)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -30,7 +34,7 @@ class Rules:
     )
     tokens_by_concurrency: bool = False  # printed tokens = concurrency x max_len; before, blocks // groups
     utilization: float = 0.90  # default of --gpu-memory-utilization
-    in_flight_batches: bool = False  # a window keeps the tokens of all concurrent batches, not of one
+    in_flight: InFlight = "batch"  # whose tokens a window keeps beside its own
     null_block_in_fit: bool = False  # the check of max_len leaves out the block that nobody may use
     state_modes: bool = False  # states follow the prefix cache: one, two and more, or one per block
     state_per_block_kinds: tuple[str, ...] = ()  # state kinds that keep one state per block by default
@@ -62,10 +66,11 @@ CHANGES: tuple[Change, ...] = (
     Change((0, 20), {"utilization": 0.92}),
     Change((0, 21), {"tokens_by_concurrency": True}),
     Change((0, 24), {"packing": "slots"}),
-    Change((0, 26), {"in_flight_batches": True, "skip_layer_blocks": True}),
+    Change((0, 26), {"in_flight": "stages", "skip_layer_blocks": True}),
     Change((0, 27), {"latent_hybrid_block": 128}),
     Change((0, 28), {"state_per_block_kinds": ()}),
-    Change((0, 29), {"packing": "widest", "null_block_in_fit": True, "checkpoint_kinds": ("kda",)}),
+    Change((0, 29), {"packing": "widest", "null_block_in_fit": True, "in_flight": "overlapped"}),
+    Change((0, 29), {"checkpoint_kinds": ("kda",)}),
     Change((0, 32), {"checkpoint_kinds": ("kda", "mamba2")}),
     Change((0, 33), {"checkpoint_kinds": ("kda", "mamba2", "gated_deltanet"), "checkpoint_grid": True}),
 )
