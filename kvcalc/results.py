@@ -31,6 +31,9 @@ Mode = Annotated[str, ("prefix_store", "active_working_set")]
 Bound = Annotated[str, ("memory", "compute")]
 """Texts of a few fixed words; the JSON Schemas list them."""
 
+UNLIMITED = "unlimited"
+"""Marks a number that may be infinite (a use of nothing, a wait for ever); JSON has null for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -167,7 +170,7 @@ class Capacity:
 
     need: Bytes
     budget: Bytes
-    utilization: Share
+    utilization: Annotated[Share, UNLIMITED]
     shortfall: Bytes
     sessions: Count
 
@@ -218,8 +221,8 @@ class Offload:
     restore: Seconds
     remaining: Seconds
     cached_total: Seconds
-    recompute: Seconds
-    speedup: Count
+    recompute: Annotated[Seconds, UNLIMITED]
+    speedup: Annotated[Count, UNLIMITED]
     break_even_bandwidth: BytesPerSecond | None
     break_even_tokens: Tokens | None
     extra_wait: Seconds | None

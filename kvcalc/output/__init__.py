@@ -3,7 +3,6 @@
 Nothing here prints; the command line does.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -56,10 +55,3 @@ def render(
     from kvcalc.output import table
 
     return table.render(page, terminal)
-
-
-def save(text: str, path: str | Path) -> None:
-    """Write a rendered text to a file, whole or not at all."""
-    from kvcalc.documents import write_text
-
-    write_text(Path(path), text)

@@ -72,7 +72,7 @@ def human(value: object, unit: str, *, share: bool = False) -> str:
     if math.isnan(number):
         return "no answer"
     if math.isinf(number):
-        return "no limit" if number > 0 else "none"
+        return "never" if unit == "second" else "no limit"
     if number < 0:
         return "-" + human(-number, unit, share=share)
     return _positive(number, unit, share)
@@ -138,11 +138,11 @@ def binary_text(size: float) -> str:
     >>> binary_text(56 * 2**30), binary_text(512)
     ('56.0 GiB', '512 B')
     """
-    rounded = float(f"{size:.2e}")
+    rounded = abs(float(f"{size:.2e}"))
     for factor, sign in _BINARY:
         if rounded >= factor:
             return f"{significant(size / factor)} {sign}"
-    return _prefixed(size, "B")
+    return human(size, "byte")
 
 
 def bytes_text(size: float) -> str:

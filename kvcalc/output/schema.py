@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.output.fields import Table
-from kvcalc.results import KV, KVResult, PlanResult, RestoreResult, Result, units_of
+from kvcalc.results import KV, UNLIMITED, KVResult, PlanResult, RestoreResult, Result, units_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
@@ -92,7 +92,7 @@ def _annotated(hint: Any) -> Schema:  # noqa: ANN401 - a type hint
     meaning = hint.__metadata__[0]
     if isinstance(meaning, tuple):
         return {"type": "string", "enum": list(meaning)}
-    return {"type": "number", "unit": meaning}
+    return {"type": ["number", "null"] if UNLIMITED in hint.__metadata__ else "number", "unit": meaning}
 
 
 def _union(choices: list[Schema]) -> Schema:

@@ -5,6 +5,7 @@ as long as the whole import of numpy, which is the yardstick for the start of `k
 """
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -120,9 +121,15 @@ def _turned(block: Grid, rows: list[tuple[Cell, ...]], terminal: Terminal) -> li
     return out
 
 
+_UNIT = re.compile(r"(?<=\d) (?=[A-Za-zµ%/]{1,8}\b)")
+_TIED = "\u00a0"  # a space at which no line is broken; shown as a plain one
+
+
 def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    text = visible(text)
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    """Break a text into lines, but never between a number and its unit."""
+    tied = _UNIT.sub(_TIED, visible(text))
+    lines = textwrap.wrap(tied, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace(_TIED, " ") for line in lines]
 
 
 def _paint(text: str, style: str, terminal: Terminal) -> str:

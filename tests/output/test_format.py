@@ -49,6 +49,7 @@ from kvcalc.output.format import (
         ("fp8", "", "fp8"),
         (None, "byte", "-"),
         (math.inf, "token", "no limit"),
+        (math.inf, "second", "never"),
         (math.nan, "second", "no answer"),
     ],
 )
@@ -65,6 +66,7 @@ def test_device_memory_is_shown_in_both_systems_of_units():
     assert bytes_text(4 * 32_768 * 327_680) == "42.9 GB (40.0 GiB)"
     assert bytes_text(32 * 32_768 * 57_344) == "60.1 GB (56.0 GiB)"
     assert binary_text(80e9) == "74.5 GiB"
+    assert binary_text(-80e9) == "-74.5 GiB"
 
 
 @pytest.mark.parametrize("parts", [[1 / 3, 1 / 3, 1 / 3], [0.004, 0.004, 0.992], [10.005, 20.005, 30.005]])

@@ -1,4 +1,6 @@
 import io
+import math
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -65,6 +67,26 @@ def test_a_plan_says_what_a_planner_asks(plan_result):
         "Assumed, not measured: prefill.efficiency.",
     ):
         assert sentence in page
+
+
+def test_weights_that_do_not_fit_are_said_to_be_missing_memory(plan_result):
+    memory = replace(plan_result.memory, weights=90e9, activations=0.0, other=-10e9, kv_pool=0.0)
+    capacity = replace(plan_result.capacity, budget=0.0, utilization=math.inf, sessions=0)
+    page = render(replace(plan_result, memory=memory, capacity=capacity))
+    assert "DOES NOT FIT: weights and overheads leave no memory for KV." in page
+    assert "missing      -10.00 GB" in page
+    assert "no room" in page
+    assert "inf" not in page
+
+
+def test_streaming_is_compared_with_taking_turns_and_not_with_a_recompute(plan_result):
+    row = replace(
+        plan_result.offload[0], mode="active_working_set", transfer=0.3, restore=0.3, remaining=0.1,
+        cached_total=0.4, overlapped_total=0.3, recompute=0.6, speedup=2.0, verdict="restore",
+    )  # fmt: skip
+    page = render(replace(plan_result, offload=(row,)))
+    assert "  tier  bandwidth  transfer  step without  step with  taking turns  streaming is\n" in page
+    assert "  dram  10.0 GB/s    300 ms        100 ms     300 ms        600 ms  2.00x faster\n" in page
 
 
 def test_printed_memory_adds_up(plan_result):
@@ -161,6 +183,21 @@ def test_rows_that_are_too_wide_side_by_side_follow_one_another():
 
 def test_an_empty_list_says_so():
     assert render(Table("Models", (Column("name"),), ())) == "Models\n\n  none\n"
+
+
+def test_a_number_is_not_parted_from_its_unit():
+    page = Page("", (Lines("", ("restoring it would take about 1.24 GB/s",)),))
+    assert draw(page, Terminal(40)) == "restoring it would take about 1.24 GB/s\n"
+    assert draw(page, Terminal(38)) == "restoring it would take about\n1.24 GB/s\n"
+
+
+def test_drawing_a_table_loads_no_heavy_library():
+    code = "import sys, kvcalc.output.pages.plan, kvcalc.output.table; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "kvcalc.output.table" in loaded
+    assert not {"rich", "typer", "pint", "yaml", "pandas", "kvcalc.explain"} & set(loaded)
 
 
 def test_long_words_are_wrapped_under_their_bullet():

@@ -1,6 +1,7 @@
 """Restore against recompute, one row a tier or bandwidth; shared by `plan` and `restore`."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from kvcalc.output.fields import text
 from kvcalc.output.format import significant
@@ -20,6 +21,8 @@ def verdict(item: Offload) -> Cell:
     """Return what restoring would be, in words with its factor."""
     word, style = _VERDICT[item.verdict]
     factor = float(item.speedup)
+    if not math.isfinite(factor):
+        return Cell("the only way", style)
     if item.verdict == "restore":
         return Cell(f"{significant(factor)}x {word}", style)
     if item.verdict == "recompute" and factor > 0:
@@ -28,17 +31,44 @@ def verdict(item: Offload) -> Cell:
 
 
 def offload_grid(title: str, items: Sequence[Offload]) -> Grid:
-    """Return one row an item: the parts that add up to the total, the recompute, the verdict.
+    """Return one row a tier: the parts that add up to the total, the recompute, the verdict.
 
     Parts that are zero in every row are left out and named in a note, so that the sum still reads; a
     size or break-even that all rows share is left to the text around the grid.
     """
     zero = [name for name in _PARTS if all(float(getattr(item, name)) == 0 for item in items)]
-    varied = {name for name in _SHARED if len({text(item, name) for item in items}) > 1}
     overlapped = any(item.overlapped_total is not None for item in items)
     parts = [name for name in _PARTS if name not in zero]
     totals = ["cached_total", *(["overlapped_total"] if overlapped else []), "recompute"]
-    everything = ["bytes", "bandwidth", *parts, *totals, "break_even_bandwidth"]
+    notes = (_zeros(zero),) if zero and items else ()
+    return _grid(title, items, [*parts, *totals], totals, _PREFIX_STORE, notes)
+
+
+def streaming_grid(title: str, items: Sequence[Offload]) -> Grid:
+    """Return one row a tier: a decode step that streams against sequences that take turns."""
+    return _grid(title, items, [*_STREAMING][:-1], ["overlapped_total", "recompute"], _STREAMING, ())
+
+
+_PREFIX_STORE = {"cached_total": "total", "overlapped_total": "overlapped", "verdict": "restoring is"}
+_STREAMING = {
+    "transfer": "transfer",
+    "remaining": "step without",
+    "overlapped_total": "step with",
+    "recompute": "taking turns",
+    "verdict": "streaming is",
+}
+
+
+def _grid(
+    title: str,
+    items: Sequence[Offload],
+    names: Sequence[str],
+    totals: Sequence[str],
+    heads: Mapping[str, str],
+    notes: tuple[str, ...],
+) -> Grid:
+    varied = {name for name in _SHARED if len({text(item, name) for item in items}) > 1}
+    everything = ["bytes", "bandwidth", *names, "break_even_bandwidth"]
     shown = [name for name in everything if name in varied or name not in _SHARED]
     rows: list[tuple[Cell | str, ...]] = [
         (
@@ -48,12 +78,9 @@ def offload_grid(title: str, items: Sequence[Offload]) -> Grid:
         )
         for item in items
     ]
-    header = ("tier", *(_HEADS.get(name, name) for name in shown), "restoring is")
-    notes = (_zeros(zero),) if zero and items else ()
+    columns = ({"break_even_bandwidth": "break-even"} | dict(heads)).get
+    header = ("tier", *(columns(name, name) for name in shown), heads["verdict"])
     return grid(title, header, "l" + "r" * len(shown) + "l", rows, notes)
-
-
-_HEADS = {"cached_total": "total", "overlapped_total": "overlapped", "break_even_bandwidth": "break-even"}
 
 
 def reasons(items: Sequence[Offload], *, break_even: bool = True) -> tuple[Lines, ...]:
@@ -70,7 +97,7 @@ def _reason(item: Offload, break_even: bool) -> str:
         parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
-    parts.append(f"confidence {text(item, 'confidence')}")
+    parts.append(f"confidence {float(item.confidence):.0%}".replace("%", " %"))
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
 
 

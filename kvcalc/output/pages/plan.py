@@ -1,5 +1,6 @@
 """The page of `kvcalc plan`: verdict first, then the budgets, the times, and what would flip it."""
 
+import math
 from typing import Any
 
 from kvcalc.output.fields import text
@@ -7,14 +8,14 @@ from kvcalc.output.format import bar, binary_text, bytes_text, human, label, par
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
-from kvcalc.output.pages.offload import offload_grid, reasons
+from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
 
 _BAR = 20
 _MODES = {
-    "prefix_store": "Prefix store: a cached prefix is restored once for each hit",
-    "active_working_set": "Active working set: KV is streamed again in every decode step",
+    "prefix_store": ("Prefix store: a cached prefix is restored once for each hit", offload_grid),
+    "active_working_set": ("Active working set: KV is streamed again in every decode step", streaming_grid),
 }
 _FITS_UP_TO = 0.9  # use of a budget from which it is shown as tight
 
@@ -52,6 +53,8 @@ def _verdict(result: PlanResult) -> Cell:
     if result.fits:
         use = text(capacity, "utilization")
         return Cell(f"FITS: {room}{asked}; {use} of the KV memory is used.", "good")
+    if float(result.memory.kv_pool) <= 0:
+        return Cell("DOES NOT FIT: weights and overheads leave no memory for KV.", "bad")
     return Cell(f"DOES NOT FIT: {text(capacity, 'shortfall')} short on each GPU; {room}{asked}.", "bad")
 
 
@@ -63,7 +66,13 @@ def _memory(result: PlanResult) -> Grid:
     total = float(memory.total)
     texts, total_text = parts_text(sizes, total)
     rows: list[tuple[Cell | str, ...]] = [
-        (label(name), shown, binary_text(size), _share(size, total), bar(size / total, _BAR))
+        (
+            label(name) if size >= 0 else "missing",
+            shown,
+            binary_text(size),
+            _share(size, total),
+            bar(size / total, _BAR),
+        )
         for name, shown, size in zip(names, texts, sizes, strict=True)
     ]
     rows.append(
@@ -102,7 +111,7 @@ def _budgets(result: PlanResult) -> Grid:
         left = float(budget.budget) - float(budget.need)
         unit = "byte" if isinstance(budget, Capacity) else "byte/second"
         spare = f"{human(left, unit)} left" if left >= 0 else f"{human(-left, unit)} short"
-        used = Cell(text(budget, "utilization"), style)
+        used = Cell(text(budget, "utilization") if math.isfinite(use) else "no room", style)
         rows.append(
             (name, text(budget, "need"), text(budget, "budget"), used, spare, Cell(bar(use, _BAR), style))
         )
@@ -120,7 +129,7 @@ def _speed(result: PlanResult) -> Grid:
             "prefill of one prompt",
             Cell(text(prefill, "time"), "bold"),
             _range(prefill.range),
-            f"{text(prefill, 'flops')}; {prefill.source}",
+            f"{text(prefill, 'flops')}; source: {prefill.source}",
         ),
         (
             "one decode step",
@@ -142,12 +151,12 @@ def _range(ends: tuple[Seconds, Seconds]) -> str:
 
 def _offload(result: PlanResult) -> list[Grid | Lines]:
     blocks: list[Grid | Lines] = []
-    for mode, title in _MODES.items():
+    for mode, (title, draw) in _MODES.items():
         items = [item for item in result.offload if item.mode == mode]
         if items:
             sizes = {text(item, "bytes") for item in items}
-            size = f" ({sizes.pop()})" if len(sizes) == 1 else ""
-            blocks += [offload_grid(title + size, items), *reasons(items)]
+            size = f" ({sizes.pop()} into each GPU)" if len(sizes) == 1 else ""
+            blocks += [draw(title + size, items), *reasons(items)]
     return blocks or [Lines("Offload", ("No slower tier was named; add one with --tier.",))]
 
 
