@@ -93,8 +93,9 @@ def build(config: Config) -> ModelShape:
     dimensions = latent_dimensions(config)
     if (method := config.own("attention_method", default="MLA")) != "MLA":
         raise config.refuse("attention_method", f"{method!r:.60} is not understood")
-    if not config.flag("use_mla", default=True) or config.own("kv_lora_rank") is None:
-        config.own("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+    rank = config.own("kv_lora_rank")
+    if rank is None or not config.flag("use_mla", default=True):
+        config.own("use_mla", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
         component = dimensions.component("full_attention", range(dimensions.layers))
         return shape_of(config, dimensions, [component], draft=full_draft(config, dimensions))
     draft = draft_layers(config, dimensions.layers)
