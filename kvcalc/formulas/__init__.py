@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kvcalc.formulas.breakeven import (
         NO_BANDWIDTH,
         NO_LENGTH,
+        ROUNDING,
         break_even_bandwidth,
         break_even_tokens,
         cached_total,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         recompute_time,
         recomputed_share,
         swap_time,
+        thrash_evictions,
     )
     from kvcalc.formulas.memory import (
         LOGIT_BYTES,
@@ -127,6 +129,7 @@ _MODULES = {
     "breakeven": (
         "NO_BANDWIDTH",
         "NO_LENGTH",
+        "ROUNDING",
         "break_even_bandwidth",
         "break_even_tokens",
         "cached_total",
@@ -174,6 +177,7 @@ _MODULES = {
         "recompute_time",
         "recomputed_share",
         "swap_time",
+        "thrash_evictions",
     ),
     "memory": (
         "LOGIT_BYTES",
@@ -246,6 +250,7 @@ __all__ = [
     "NO_BANDWIDTH",
     "NO_LENGTH",
     "NO_SAVING",
+    "ROUNDING",
     "THRASH_EVICTIONS",
     "THRASH_SHARE",
     "TIE_TOLERANCE",
@@ -318,6 +323,7 @@ __all__ = [
     "strided_entries",
     "swap_time",
     "sweep_time",
+    "thrash_evictions",
     "time_cost",
     "tokens_per_second",
     "transfer_time",

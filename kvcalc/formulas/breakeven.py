@@ -16,6 +16,9 @@ from kvcalc.quantity import (
     Tokens,
 )
 
+ROUNDING = 1e-12
+"""Relative difference [1] below which two times are equal but for the rounding of their sums."""
+
 NO_BANDWIDTH = (
     "no bandwidth makes the serial path win: what remains after the restore, with its overhead, "
     "takes as long as the full prefill or longer"
@@ -135,7 +138,7 @@ def break_even_bandwidth(
     15.3846
     """
     gap = _gap(prefill, remaining, overhead)
-    return not_negative(size, "size") / refuse(gap, gap <= 0, NO_BANDWIDTH)
+    return not_negative(size, "size") / refuse(gap, gap <= ROUNDING * prefill, NO_BANDWIDTH)
 
 
 def no_break_even(prefill: Seconds, remaining: Seconds, overhead: Seconds = 0.0) -> Words:
@@ -167,7 +170,7 @@ def no_break_even(prefill: Seconds, remaining: Seconds, overhead: Seconds = 0.0)
     >>> no_break_even(0.030, 0.030, 0.005)[:44]
     'no bandwidth makes the serial path win: what'
     """
-    return word([_gap(prefill, remaining, overhead) <= 0], [NO_BANDWIDTH])
+    return word([_gap(prefill, remaining, overhead) <= ROUNDING * prefill], [NO_BANDWIDTH])
 
 
 def _gap(prefill: Seconds, remaining: Seconds, overhead: Seconds) -> Seconds:

@@ -271,7 +271,8 @@ def thrash_evictions(
     Raises
     ------
     DomainError
-        If `rate` is negative or `recomputed` is not positive.
+        If `rate` or `most_evictions` is negative, `recomputed` is not positive, or `most_recomputed` is
+        outside [0, 1).
 
     Notes
     -----
@@ -287,5 +288,7 @@ def thrash_evictions(
     >>> print(thrash_evictions(2000.0, 4096.0))
     0.12207
     """
-    by_share = most_recomputed / (1 - most_recomputed) * not_negative(rate, "rate")
-    return np.minimum(most_evictions, by_share / positive(recomputed, "recomputed"))
+    bad = (most_recomputed < 0) | (most_recomputed >= 1)
+    s = refuse(most_recomputed, bad, "most_recomputed must lie in [0, 1)")
+    by_share = s / (1 - s) * not_negative(rate, "rate") / positive(recomputed, "recomputed")
+    return np.minimum(not_negative(most_evictions, "most_evictions"), by_share)
