@@ -22,6 +22,9 @@ NESTED = (
 )
 """Where multimodal checkpoints keep the language model, first hit first."""
 
+MOST_LAYERS = 4096
+"""A number of layers beyond this is a mistake, or meant to exhaust memory; known models have 126 at most."""
+
 _REQUIRED = object()
 
 
@@ -121,6 +124,15 @@ class Config:
         value = self.integer(*names, default=default)
         if value is not None and value < 1:
             raise UnsupportedModelError(f"{self.where}: {names[0]}: {value} must be at least 1")
+        return value
+
+    def layer_count(self, *names: str, default: Any = _REQUIRED, least: int = 1) -> int:  # noqa: ANN401
+        """Like `size`, for a number of layers, which has an upper end as well."""
+        value = self.integer(*names, default=default)
+        if not least <= value <= MOST_LAYERS:
+            raise UnsupportedModelError(
+                f"{self.where}: {names[0]}: {value} is not within {least} to {MOST_LAYERS} layers"
+            )
         return value
 
     def words(self, name: str, length: int | None = None) -> list[str] | None:

@@ -84,7 +84,7 @@ def read_dimensions(config: Config, kv_heads: int | None = None) -> Dimensions:
     if head_dim < 1:
         raise config.refuse(QUERY_HEADS[0], f"{query_heads} heads do not fit a hidden size of {hidden}")
     return Dimensions(
-        layers=config.size(*LAYERS),
+        layers=config.layer_count(*LAYERS),
         hidden=hidden,
         query_heads=query_heads,
         kv_heads=kv_heads,
@@ -95,7 +95,8 @@ def read_dimensions(config: Config, kv_heads: int | None = None) -> Dimensions:
 
 def draft_layers(config: Config, layers: int) -> range:
     """Return the indices of the MTP layers, which follow the model's own; empty without MTP."""
-    drafts = config.integer(*DRAFT_LAYERS, default=0) * config.integer("mtp_transformer_layers", default=1)
+    drafts = config.layer_count(*DRAFT_LAYERS, default=0, least=0)
+    drafts *= config.layer_count("mtp_transformer_layers", default=1, least=0)
     return range(layers, layers + (drafts if config.flag("use_mtp", default=True) else 0))
 
 

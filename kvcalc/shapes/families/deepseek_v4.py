@@ -38,10 +38,8 @@ def _latent(config: Config, width: int) -> tuple[Tensor, ...]:
     rope = config.integer("qk_rope_head_dim")
     if rope >= width:
         raise config.refuse("qk_rope_head_dim", f"{rope} leaves nothing of a head of {width}")
-    return (
-        Tensor("latent", 1, width - rope, split="replicated"),
-        Tensor("rope_key", 1, rope, split="replicated"),
-    )
+    latent = Tensor("latent", 1, width - rope, split="replicated")
+    return (latent, Tensor("rope_key", 1, rope, split="replicated")) if rope else (latent,)
 
 
 class _Builder:

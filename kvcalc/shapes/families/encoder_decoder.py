@@ -32,12 +32,12 @@ def _decoder(config: Config) -> Dimensions:
     if hidden % heads:
         raise config.refuse("decoder_attention_heads", f"{heads} heads do not divide a width of {hidden}")
     width = hidden // heads
-    return Dimensions(config.size("decoder_layers"), hidden, heads, heads, width, width)
+    return Dimensions(config.layer_count("decoder_layers"), hidden, heads, heads, width, width)
 
 
 def _build_t5(config: Config) -> ModelShape:
     heads, width = config.size("num_heads"), config.size("d_kv")
-    layers = config.size("num_decoder_layers", "num_layers")
+    layers = config.layer_count("num_decoder_layers", "num_layers")
     dimensions = Dimensions(layers, config.size("d_model"), heads, heads, width, width)
     positions = config.size("n_positions", default=T5_POSITIONS)
     note = f"cross-attention is sized for {positions} input tokens; T5 sets no limit"

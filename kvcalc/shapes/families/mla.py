@@ -72,7 +72,7 @@ def _per_head(config: Config) -> int:
 
 def read_draft_layers(config: Config) -> range:
     """Return the indices of the MTP layers, which follow the model's own."""
-    return draft_layers(config, config.size(*LAYERS))
+    return draft_layers(config, config.layer_count(*LAYERS))
 
 
 def latent_dimensions(config: Config) -> Dimensions:

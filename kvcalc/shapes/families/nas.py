@@ -57,7 +57,7 @@ def _build_nas(config: Config) -> ModelShape:
 
 
 def _build_openelm(config: Config) -> ModelShape:
-    layers = config.size("num_transformer_layers")
+    layers = config.layer_count("num_transformer_layers")
     kv_heads = config.integers("num_kv_heads", layers)
     query_heads = config.integers("num_query_heads", layers)
     if not kv_heads or not query_heads or min(*kv_heads, *query_heads) < 1:

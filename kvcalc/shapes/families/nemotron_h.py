@@ -77,7 +77,7 @@ def build(config: Config) -> ModelShape:
     if config.own("sliding_window") is not None:
         raise config.refuse("sliding_window", "a window is not understood between Mamba layers")
     config.own("expand", "chunk_size")  # the heads alone make up the width; the chunk is the kernel's
-    repeats = config.integer("num_nextn_predict_layers", default=0)
+    repeats = config.layer_count("num_nextn_predict_layers", default=0, least=0)
     mtp = _words(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type") or []
     draft = _components(config, dimensions, "mtp_hybrid_override_pattern", mtp * repeats, dimensions.layers)
     return shape_of(

@@ -28,7 +28,7 @@ def conv_rows(config: Config, *names: str) -> int:
 def attention_free(config: Config) -> Dimensions:
     """Read layers and hidden size of a model without a single attention layer."""
     return Dimensions(
-        layers=config.size(*LAYERS),
+        layers=config.layer_count(*LAYERS),
         hidden=config.size(*HIDDEN),
         query_heads=0,
         kv_heads=0,
