@@ -85,5 +85,14 @@ def test_a_model_that_vllm_dropped_is_laid_out_with_a_note():
 def test_a_compressor_that_is_not_known_is_refused():
     row = (Tensor("state_row", 1, 512, split="replicated", storage="float32"),)
     unknown = model(Component("compressor_state", (0,), row, Growth("window", 2)), full([0], 8, 128))
-    with pytest.raises(UnsupportedModelError, match="over 2 tokens .* known are 8 and 128"):
+    with pytest.raises(UnsupportedModelError, match=r"over 2 tokens .* known are 8 and 128"):
         layout(unknown)
+
+
+def test_rings_of_index_keys_are_refused_rather_than_guessed():
+    row = (Tensor("index_key", 1, 128, split="replicated", storage="index"),)
+    pooled = model(Component("pooled_index", (0,), row, Growth("strided", 16)), full([0], 8, 128))
+    with pytest.raises(UnsupportedModelError, match=r"lays out pooled_index .*--engine generic"):
+        layout(pooled)
+    with pytest.raises(UnsupportedModelError, match="its convolutions"):
+        layout(model(full([0], 8, 128), model_type="inkling_text"))

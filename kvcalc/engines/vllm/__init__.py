@@ -8,7 +8,7 @@ from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.vllm.deployment import Deployment
 from kvcalc.engines.vllm.layout import VllmLayout, hybrid_note
 from kvcalc.engines.vllm.legacy import V0Layout
-from kvcalc.engines.vllm.models import support_notes
+from kvcalc.engines.vllm.models import refuse_not_understood, support_notes
 from kvcalc.engines.vllm.versions import default_utilization, rules_for
 from kvcalc.errors import SettingsError
 from kvcalc.shapes.components import ModelShape
@@ -21,6 +21,7 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
     settings = replace(settings, engine="vllm")
     check_ranks(shape, settings, settings.tp)
     _check_dealt_heads(shape, settings)
+    refuse_not_understood(shape)
     deployment = Deployment(shape, settings, rules_for(settings.version))
     if not deployment.components:
         raise SettingsError(f"{shape.name}: nothing is cached, so vLLM has no KV cache to lay out")

@@ -66,7 +66,7 @@ class VllmLayout(Layout):
         return self.settings.num_blocks or int(size // self.block_bytes)
 
     def sessions(self, size: float, tokens: int) -> int:
-        """Requests of `tokens` tokens whose blocks fit into those of `size` bytes."""
+        """Return how many requests of `tokens` tokens the blocks of `size` bytes hold."""
         return self.blocks_in(size) // int(self.request_blocks(tokens))
 
     def pool(self, size: float) -> Pool:

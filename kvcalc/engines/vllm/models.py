@@ -1,6 +1,7 @@
 """Where vLLM's code for a model type departs from the rule of its kind, and what it does not run."""
 
 from kvcalc.engines.vllm.versions import parse_version
+from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.components import ModelShape
 
 IGNORES_KV_DTYPE = ("falcon",)
@@ -30,6 +31,24 @@ LAST_VERSION = {
 
 ABSENT = ("bart", "gla", "jet_nemotron", "rwkv", "rwkv7", "t5", "yuan")
 """Model types without an implementation in vLLM 0.33."""
+
+
+NOT_UNDERSTOOD = ("inkling_mm_model", "inkling_model", "inkling_text")
+"""Model types that vLLM caches in a way of its own: Inkling's convolutions are pages of a window."""
+
+NOT_UNDERSTOOD_KINDS = ("pooled_index", "index_ring")
+"""Components in rings beside pages of other sizes (GLM-5.3-Flash, Qwen4), for which no log is known."""
+
+
+def refuse_not_understood(shape: ModelShape) -> None:
+    """Refuse a model whose blocks under vLLM could only be guessed."""
+    kinds = {part.kind for part in shape.components_for("vllm")}.intersection(NOT_UNDERSTOOD_KINDS)
+    if kinds or shape.model_type in NOT_UNDERSTOOD:
+        what = " and ".join(sorted(kinds)) or "its convolutions"
+        raise UnsupportedModelError(
+            f"{shape.name}: how vLLM lays out {what} is not understood (model_type {shape.model_type!r}); "
+            "--engine generic sizes it without blocks"
+        )
 
 
 def support_notes(shape: ModelShape, version: str | None) -> tuple[str, ...]:
