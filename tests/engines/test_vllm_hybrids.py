@@ -189,6 +189,12 @@ def test_the_block_grows_until_its_page_covers_a_state():
     assert older.request_blocks(32_768) == -(-32_768 // 544) + 3 * 2
 
 
+def test_gpus_before_hopper_have_no_kernel_that_exports_a_delta_state():
+    made = layout(qwen3_next(), compute_capability=8.0)
+    assert made.block_tokens == 544
+    assert made.request_blocks(32_768) == -(-32_768 // 544) + 3 * 2
+
+
 @pytest.mark.parametrize(
     ("settings", "block"),
     [

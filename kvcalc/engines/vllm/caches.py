@@ -7,8 +7,7 @@ import numpy as np
 
 from kvcalc.engines.sizing import entry_bytes
 from kvcalc.engines.vllm.deployment import Deployment, is_state
-from kvcalc.engines.vllm.kernels import chosen_kernel, hybrid_alignment
-from kvcalc.engines.vllm.models import EXPORTS_NO_STATE
+from kvcalc.engines.vllm.kernels import chosen_kernel, exports_states, hybrid_alignment
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.quantity import Count, Tokens
 from kvcalc.shapes.components import LINEAR, Component
@@ -167,11 +166,9 @@ def _compressor_block(deployment: Deployment, reach: int) -> int:
 
 
 def _state_cache(deployment: Deployment, part: Component, block: int) -> LayerCache:
-    settings, rules = deployment.settings, deployment.rules
+    settings = deployment.settings
     mode = state_mode(deployment, part.kind)
-    checkpoints = part.kind in rules.checkpoint_kinds and (
-        deployment.shape.model_type not in EXPORTS_NO_STATE
-    )
+    checkpoints = exports_states(deployment, part.kind)
     states = {"none": 1, "align": 2 + checkpoints, "all": 0}[mode] + settings.spec_tokens
     if mode == "none":  # one block spans the whole request
         block = settings.max_len or deployment.shape.max_tokens or block

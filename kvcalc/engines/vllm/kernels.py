@@ -9,6 +9,7 @@ from math import lcm
 from typing import Literal
 
 from kvcalc.engines.vllm.deployment import BLACKWELL, HOPPER, Deployment, is_index, is_latent, is_state
+from kvcalc.engines.vllm.models import EXPORTS_NO_STATE
 
 Family = Literal["heads", "latent", "sparse_latent", "sparse_heads", "side_by_side"]
 
@@ -73,8 +74,30 @@ def chosen_kernel(deployment: Deployment) -> Kernel:
     return DEFAULT
 
 
-CHECKPOINT_GRID = {"gated_deltanet": 64}
-"""Tokens between the states that a prefill kernel can export (FlashInfer's chunk of gated DeltaNet)."""
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A prefill kernel that writes states in the middle of a prompt."""
+
+    grid: int  # tokens between the states it can write, of which blocks are multiples
+    capability: int = 0  # lowest major compute capability
+
+
+EXPORTS = {
+    "gated_deltanet": Export(grid=64, capability=HOPPER),  # FlashInfer
+    "kda": Export(grid=1, capability=HOPPER),  # FlashKDA; its grid of 16 binds no block
+    "mamba2": Export(grid=1),
+}
+
+
+def exports_states(deployment: Deployment, kind: str) -> bool:
+    """Whether a layer of this kind writes a checkpoint inside a prefill."""
+    export = EXPORTS.get(kind)
+    return (
+        export is not None
+        and kind in deployment.rules.checkpoint_kinds
+        and deployment.capability >= export.capability
+        and deployment.shape.model_type not in EXPORTS_NO_STATE
+    )
 
 
 def hybrid_alignment(deployment: Deployment, states: frozenset[str], aligned: bool) -> int:
@@ -88,5 +111,5 @@ def hybrid_alignment(deployment: Deployment, states: frozenset[str], aligned: bo
     if deployment.has_latent:
         align = max(align, rules.latent_hybrid_block)
     if aligned and rules.checkpoint_grid:
-        align = lcm(align, *(CHECKPOINT_GRID.get(kind, 1) for kind in states))
+        align = lcm(align, *(EXPORTS[kind].grid for kind in states if exports_states(deployment, kind)))
     return align
