@@ -216,6 +216,11 @@ def test_blocks_of_27_billion_before_checkpoints(settings, block):
     )
 
 
+def test_states_are_replicated_under_dcp_and_set_no_limit_to_it():
+    made = layout(qwen3_next(), tp=8, dcp=4)
+    assert made.request_blocks(32_768) == -(-32_768 // (4 * made.block_tokens)) + 3 * 3
+
+
 def test_a_draft_layer_changes_the_size_of_groups():
     made = layout(qwen3_5_27b(), version="0.28.0", spec_tokens=2, kv_dtype="fp8")
     assert sorted(len(group.layers) for group in made.groups) == [16, 16, 16, 17]

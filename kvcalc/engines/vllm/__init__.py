@@ -5,7 +5,7 @@ from dataclasses import replace
 from kvcalc.engines.checks import check_ranks
 from kvcalc.engines.layout import Layout
 from kvcalc.engines.settings import EngineSettings
-from kvcalc.engines.vllm.deployment import Deployment
+from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.layout import VllmLayout, hybrid_note
 from kvcalc.engines.vllm.legacy import V0Layout
 from kvcalc.engines.vllm.models import refuse_not_understood, support_notes
@@ -33,7 +33,8 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
 
 def _check_dealt_heads(shape: ModelShape, settings: EngineSettings) -> None:
     """Refuse to deal out positions among more ranks than hold the same heads."""
-    heads = max((part.kv_heads or 0 for part in shape.components_for("vllm")), default=0)
+    cached = shape.components_for("vllm")
+    heads = max((part.kv_heads or 0 for part in cached if not is_state(part)), default=0)
     if settings.dcp > 1 and heads and settings.tp // heads < settings.dcp:
         raise SettingsError(
             f"--dcp: {settings.dcp} exceeds the copies of {shape.name}'s {heads} KV heads on "
