@@ -97,6 +97,14 @@ def test_transformers_keeps_the_overlap_of_one_group_alone():
     assert [part.entry[0].width for part in states] == [24, 32]
 
 
+def test_transformers_keeps_uncompressed_layers_as_key_and_value():
+    parts = build(Config(V4)).components_for("transformers")
+    windows = {part.layers: part for part in parts if part.kind == "sliding_latent"}
+    # Layer 0 is not compressed: its rows of 32 are stored twice.
+    assert sum(tensor.elements for tensor in windows[0,].entry) == 64
+    assert sum(tensor.elements for tensor in windows[1, 2, 3].entry) == 32
+
+
 def test_v41_keeps_compressed_rows_in_source_layers_alone():
     parts = build(Config(V41)).components
     assert kinds(parts) == [

@@ -21,9 +21,6 @@ DISAGREEMENTS = {
     "microsoft__VibeVoice.json": "the oracle ignored decoder_config and built the default Qwen2 of 32 layers",
     "tiiuae__falcon-40b.json": "transformers broadcasts KV to all query heads before it caches them",
     "tiiuae__falcon-180B.json": "transformers broadcasts KV to all query heads before it caches them",
-    "deepseek-ai__DeepSeek-V4-Flash.json": "values of the two layers without compression are not counted",
-    "nvidia__DeepSeek-V4-Flash-NVFP4.json": "values of the two layers without compression are not counted",
-    "sgl-project__DeepSeek-V4-Flash-FP8.json": "values of the two layers without compression are not counted",
 }
 
 

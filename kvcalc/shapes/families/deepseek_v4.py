@@ -16,6 +16,7 @@ compressed rows and index keys; its groups do not overlap and ratio 1 pools noth
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kvcalc.shapes.components import Attention, Component, Growth, ModelShape, Tensor
 from kvcalc.shapes.config import Config
@@ -127,21 +128,39 @@ def _shared_caches(build: _Builder, ratios: Sequence[int], sources: Sequence[int
     return parts
 
 
-def _in_transformers(build: _Builder, parts: Sequence[Component]) -> tuple[Component, ...]:
-    """Return what transformers keeps: at group borders only the last group's overlap is left.
+def _in_transformers(parts: Sequence[Component], ratios: Sequence[int]) -> tuple[Component, ...]:
+    """Return what transformers keeps of V4's layers (5.24, the caches of its DeepSeek V4).
 
-    The overlap of a ratio-4 layer is a row per token of the last group, and its gate in fp32.
+    Layers without compression use the ordinary window cache, which stores a row as key and again as
+    value.  Of a compressor, only the overlap is left at the border of a group: at ratio 4 a row and
+    an fp32 gate for each token of the last group.
     """
-    kept = [part for part in parts if part.kind != "compressor_state"]
+    kept = []
     for part in parts:
-        if part.kind == "compressor_state" and part.growth.size == 2 * INDEXED_RATIO:
+        if part.kind == "sliding_latent":
+            kept += _twice_where_plain(part, [layer for layer, ratio in enumerate(ratios) if not ratio])
+        elif part.kind != "compressor_state":
+            kept.append(part)
+        elif part.growth.size == 2 * INDEXED_RATIO:
             width = part.entry[0].width // 2
             rows = (
                 Tensor("overlap_row", 1, width, split="replicated"),
                 Tensor("overlap_gate", 1, width, split="replicated", storage="float32"),
             )
-            kept.append(Component("compressor_state", part.layers, rows, Growth("constant", INDEXED_RATIO)))
+            kept.append(replace(part, entry=rows, growth=Growth("constant", INDEXED_RATIO)))
     return tuple(kept)
+
+
+def _twice_where_plain(sliding: Component, plain: Sequence[int]) -> list[Component]:
+    """Return the window layers, of which the `plain` ones keep every row a second time."""
+    width = sum(tensor.width for tensor in sliding.entry)
+    value = Tensor("value", 1, width, split="replicated")
+    others = tuple(layer for layer in sliding.layers if layer not in plain)
+    split = (
+        replace(sliding, layers=tuple(plain), entry=(*sliding.entry, value)),
+        replace(sliding, layers=others),
+    )
+    return [part for part in split if part.layers]
 
 
 def build(config: Config) -> ModelShape:
@@ -155,11 +174,16 @@ def build(config: Config) -> ModelShape:
     config.own("q_lora_rank", "o_lora_rank", "compress_rope_theta")  # what they shape is not cached
     sources = config.integers("kv_source_layer_ids")
     config.integers("index_source_layer_ids")  # who computes an index; its keys are the sources'
-    parts = _own_caches(parts_of, ratios) if sources is None else _shared_caches(parts_of, ratios, sources)
+    in_transformers: dict[str, tuple[Component, ...]] = {}
+    if sources is None:
+        parts = _own_caches(parts_of, ratios)
+        in_transformers = {"transformers": _in_transformers(parts, ratios)}
+    else:
+        parts = _shared_caches(parts_of, ratios, sources)
     return shape_of(
         config,
         dimensions,
         parts,
         draft=tuple(_own_caches(parts_of, draft, dimensions.layers)) if draft else (),
-        engine_components={"transformers": _in_transformers(parts_of, parts)},
+        engine_components=in_transformers,
     )
