@@ -315,6 +315,16 @@ def test_single_link_wait_is_that_of_the_textbook():
     assert f.mean_wait(0.05, 0.8, variation=0) == exactly(0.1)
 
 
+def test_varied_transfers_wait_longer():
+    # Pollaczek-Khinchine at v = 2: 50 ms x (1 + 4) / 2 x 0.8 / 0.2.
+    assert f.mean_wait(0.05, 0.8, variation=2) == exactly(0.5)
+
+
+def test_two_links_wait_about_as_erlang_says():
+    # M/M/2: W = S rho^2 / (1 - rho^2); the approximation is within 2 % of it.
+    assert f.mean_wait(0.05, 0.8, servers=2) == pytest.approx(0.05 * 0.64 / 0.36, rel=0.02)
+
+
 def test_an_overloaded_link_has_no_wait_but_a_growing_backlog():
     with pytest.raises(DomainError, match="grows without end"):
         f.mean_wait(0.05, 1.0)
