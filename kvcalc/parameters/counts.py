@@ -78,6 +78,11 @@ class Part:
     def _owners(self) -> int:
         return 1 if self.layers is None else len(self.layers)
 
+    def moved_to(self, name: Name) -> "Part":
+        """Return the part as `name` outside the decoder's layers, with a copy per layer."""
+        owners = self._owners
+        return replace(self, name=name, layers=None, copies=self.copies * owners, used=self.used * owners)
+
     def share(self, tp: int, ep: int) -> float:
         """Fraction of the part that one of `tp` ranks holds, experts spread over `ep` ranks."""
         if self.split == "replicated":

@@ -35,11 +35,14 @@ class Dimensions:
         return tuple(range(self.layers))
 
 
-def read(config: Config, defaults: Mapping[str, int] | None = None, *, head_dim: int = 0) -> Dimensions:
+def read(
+    config: Config, defaults: Mapping[str, int] | None = None, *, head_dim: int = 0, layers: int = 0
+) -> Dimensions:
     """Read the sizes of a decoder.
 
     `defaults` are those of the model class: a config nested in another leaves out what equals them.
-    `head_dim` is for models whose heads have no single width of their own.
+    `head_dim` is for models whose heads have no single width of their own, `layers` for those that
+    state the number of layers in another way.
     """
     known = (defaults or {}) if config.nested else {}
 
@@ -61,7 +64,7 @@ def read(config: Config, defaults: Mapping[str, int] | None = None, *, head_dim:
     inner = config.own(*INNER)
     return Dimensions(
         hidden=hidden,
-        layers=size(LAYERS),
+        layers=layers or size(LAYERS),
         heads=heads,
         kv_heads=size(KV_HEADS, absent=heads),
         head_dim=dim,

@@ -224,7 +224,7 @@ def _nemotron_words(config: Config) -> list[str]:
 def build_nemotron(config: Config) -> Parameters:
     """Build Nemotron-H: each layer is one of Mamba-2, attention, network or experts, with one norm."""
     words = _nemotron_words(config)
-    d = replace(dimensions.read(config), layers=len(words))
+    d = dimensions.read(config, layers=len(words))
     style = Style(norms=1, bias="attention_bias", out_bias="attention_bias", gated=False)
     parts = outside(config, d, style) + layer_norms(config, d, style)
     sizes = Mamba2Sizes(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kvcalc.parameters.blocks.tensors import linear
+from kvcalc.parameters.blocks.tensors import linear, vector
 from kvcalc.parameters.counts import Part
 from kvcalc.parameters.towers.transformer import (
     TOWER,
@@ -53,6 +53,24 @@ def qwen_3_asr(config: Config, text: int) -> list[Part]:
         bands = (bands + 1) // 2
     parts += linear(TOWER, "tower.conv_out", e.hidden, channels * bands)
     return parts + perceptron(e.hidden, e.hidden, c.integer("output_dim"))
+
+
+def gemma_4_audio(config: Config, text: int) -> list[Part]:
+    """Gemma 4's Conformer: two networks around local attention and a light convolution."""
+    c = section(config, "audio_config")
+    h, n = c.integer("hidden_size"), c.integer("num_hidden_layers")
+    dim, inner = h // c.integer("num_attention_heads"), 4 * h
+    out = c.integer("output_proj_dims", default=1536)
+    first, second = c.integers("subsampling_conv_channels") or (128, 32)
+    parts: list[Part] = []
+    for outputs, inputs, count in ((inner, h, 2), (h, inner, 2), (h, h, 6), (2 * h, h, 1)):
+        parts += linear(TOWER, "tower.layer", outputs, inputs, copies=count * n)
+    kernel = c.integer("conv_kernel_size", default=5)
+    parts += vector(TOWER, "tower.vectors", (9 + kernel) * h + dim, copies=n)
+    parts += linear(TOWER, "tower.conv", first, 9) + linear(TOWER, "tower.conv", second, 9 * first)
+    parts += layer_norm(first + second, shift=False)
+    parts += linear(TOWER, "tower.input", h, first // 4 * second)
+    return parts + perceptron(h, out) + perceptron(out, text, bias=False)
 
 
 TOWERS: dict[str, Tower] = {

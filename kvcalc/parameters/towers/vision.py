@@ -1,9 +1,13 @@
 """Vision towers and their projectors."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from kvcalc.parameters.blocks.tensors import linear, vector
 from kvcalc.parameters.counts import Part
+from kvcalc.parameters.towers.sound import gemma_4_audio
 from kvcalc.parameters.towers.transformer import (
+    TOWER,
     encoder,
     layer_norm,
     override,
@@ -13,6 +17,10 @@ from kvcalc.parameters.towers.transformer import (
     table,
 )
 from kvcalc.shapes.config import Config
+
+_QWEN_3_POSITIONS = 2304  # 48 x 48, the model class's default
+_GEMMA_4_POSITIONS = 10_240  # rows of each of two tables, the model class's default
+_MLLAMA_ASPECT_RATIOS = 9  # eight supported ones and none
 
 Tower = Callable[[Config, int], list[Part]]
 
@@ -101,7 +109,7 @@ def qwen_3(config: Config, text: int) -> list[Part]:
     e = encoder(c)
     hidden, out = _merged(c, e.hidden), c.integer("out_hidden_size", default=text)
     parts = e.parts() + _qwen_patches(c, e.hidden, bias=True)
-    parts += table(c.integer("num_position_embeddings"), e.hidden)
+    parts += table(c.integer("num_position_embeddings", default=_QWEN_3_POSITIONS), e.hidden)
     parts += layer_norm(e.hidden) + perceptron(hidden, hidden, out)
     for _ in c.own("deepstack_visual_indexes") or ():
         parts += layer_norm(hidden) + perceptron(hidden, hidden, out)
@@ -130,6 +138,38 @@ def paddle(config: Config, text: int) -> list[Part]:
     return _siglip(c) + layer_norm(width) + perceptron(hidden, hidden, text)
 
 
+def gemma_4(config: Config, text: int) -> list[Part]:
+    """Gemma 4: an encoder built like its decoder, and one matrix; a second tower hears."""
+    c = section(config, "vision_config")
+    n, width, inner = c.integer("num_hidden_layers"), c.integer("hidden_size"), c.integer("intermediate_size")
+    heads = c.integer("num_attention_heads")
+    dim = c.integer("head_dim", default=width // heads)
+    parts: list[Part] = []
+    for outputs, inputs in [(heads * dim, width)] * 3 + [(width, heads * dim), (width, inner)]:
+        parts += linear(TOWER, "tower.layer", outputs, inputs, copies=n)
+    parts += linear(TOWER, "tower.layer", 2 * inner, width, copies=n)
+    parts += vector(TOWER, "tower.norms", 4 * width + 2 * dim, copies=n)
+    parts += patches(width, c.integer("patch_size"), bias=False)
+    parts += table(2 * c.integer("position_embedding_size", default=_GEMMA_4_POSITIONS), width)
+    parts += perceptron(width, text, bias=False)
+    return parts + (gemma_4_audio(config, text) if config.top.get("audio_config") else [])
+
+
+def mllama(config: Config, text: int) -> list[Part]:
+    """Llama 3.2 Vision: a local and a gated global encoder over image tiles."""
+    c = section(config, "vision_config")
+    e = encoder(c, bias=False, mlp_bias=True)
+    width, tiles = e.hidden, c.integer("max_num_tiles", default=4)
+    globals_ = c.integer("num_global_layers", default=8)
+    rows = (c.integer("image_size") // c.integer("patch_size")) ** 2 + 1
+    parts = e.parts() + replace(e, layers=globals_).parts()
+    parts += vector(TOWER, "tower.gates", 2 * globals_ + 3)
+    parts += patches(width, c.integer("patch_size"), bias=False) + layer_norm(width, count=2)
+    parts += table(1 + rows, width)  # the class token, then positions
+    parts += table(_MLLAMA_ASPECT_RATIOS * tiles * (rows + 2), width)
+    return parts + perceptron(c.integer("vision_output_dim"), text)
+
+
 TOWERS: dict[str, Tower] = {
     "gemma3": gemma_3,
     "llava": llava,
@@ -143,4 +183,6 @@ TOWERS: dict[str, Tower] = {
     "qwen3_5_moe": qwen_3,
     "kimi_k25": kimi,
     "paddleocr_vl": paddle,
+    "gemma4": gemma_4,
+    "mllama": mllama,
 }
