@@ -1,22 +1,42 @@
 """What `import kvcalc` offers beside the formulas: names or objects in, results out."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
-from kvcalc.catalog.scenarios import Question, Said, build, engine_settings, from_file, read_value
-from kvcalc.engines import lay_out
+from kvcalc.catalog.scenarios import (
+    Question,
+    Said,
+    bandwidth_tier,
+    build,
+    engine_settings,
+    from_file,
+    given_tiers,
+    read_value,
+    restore_values,
+)
+from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
 from kvcalc.errors import SettingsError
 from kvcalc.model import Model
+from kvcalc.parameters.quantization import with_dtype
 from kvcalc.plan import Plan, kv_of, pool_of
-from kvcalc.planning.notebook import Call
+from kvcalc.planning.notebook import Call, Notebook
+from kvcalc.planning.restore import Given, restore_of
 from kvcalc.profiles import Hardware
-from kvcalc.results import Inverse, KVResult, PlanResult
-from kvcalc.scenario import KEYS, Scenario, key
+from kvcalc.results import (
+    Inverse,
+    KVResult,
+    ModelResult,
+    ParameterCounts,
+    PlanResult,
+    RestoreResult,
+    Weights,
+)
+from kvcalc.scenario import KEYS, Overrides, Scenario, key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +83,7 @@ def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa:
     return Plan(scenario(question_of(model, on, **said))).answer()[0]
 
 
-def question_of(model: str, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401
+def question_of(model: str | None, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401
     """Return the arguments of `plan` as a question, a scenario file's content under them."""
     tiers: Mapping[str, Mapping[str, Any]] = said.pop("tiers", None) or {}
     replaced: Mapping[str, Any] = said.pop("set", None) or {}
@@ -118,7 +138,7 @@ def scenario(question: Question) -> Scenario:
 def kv(
     model: str,
     tokens: int | str | None = None,
-    sequences: int | None = None,
+    sequences: int | str | None = None,
     on: str | None = None,
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> KVResult:
@@ -140,7 +160,9 @@ def kv(
     return kv_answer(question_of(model, on, **said), tokens, sequences)
 
 
-def kv_answer(question: Question, tokens: int | str | None = None, sequences: int | None = None) -> KVResult:
+def kv_answer(
+    question: Question, tokens: int | str | None = None, sequences: int | str | None = None
+) -> KVResult:
     """Answer `kv` for a question."""
     question = with_file(question)
     if question.model is None:
@@ -150,6 +172,7 @@ def kv_answer(question: Question, tokens: int | str | None = None, sequences: in
     settings = engine_settings(question, capability)
     layout = lay_out(found.shape, settings)
     length = _length(tokens, found)
+    count = 1 if sequences is None else read_value(key("concurrency"), Said(sequences, "--sequences"))
     pool = read_value(key("pool"), question.said["pool"]) if "pool" in question.said else None
     return KVResult(
         inputs={
@@ -170,9 +193,37 @@ def kv_answer(question: Question, tokens: int | str | None = None, sequences: in
         if pool is None
         else Inverse(
             sequences=most_sequences(layout, pool, length),
-            longest=longest_context(layout, pool, sequences or 1),
-            smallest_pool=float(smallest_pool(layout, length, sequences or 1)),
+            longest=longest_context(layout, pool, count),
+            smallest_pool=float(smallest_pool(layout, length, count)),
         ),
+    )
+
+
+def model_answer(name: str, weights_dtype: str | None = None) -> ModelResult:
+    """Answer what kvcalc knows of one model: its weights by part, and what its cache costs."""
+    found = models.load(name)
+    shape, parameters = found.shape, found.parameters
+    if parameters is not None and weights_dtype is not None:
+        parameters = with_dtype(parameters, weights_dtype)
+    layout = lay_out(shape, EngineSettings())
+    return ModelResult(
+        inputs={"model": name, "weights_dtype": weights_dtype},
+        sources=dict(found.sources),
+        warnings=found.notes,
+        assumptions=(),
+        name=found.name,
+        hub=found.hub,
+        model_type=shape.model_type,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        query_heads=shape.query_heads,
+        max_tokens=shape.max_tokens,
+        dtype=shape.dtype,
+        parameters=None
+        if parameters is None
+        else ParameterCounts(parameters.total, parameters.active, dict(parameters.by_part)),
+        weights=None if parameters is None else Weights(parameters.bytes, parameters.by_dtype),
+        kv=kv_of(shape, layout, _length(None, found)),
     )
 
 
@@ -180,6 +231,43 @@ def _length(tokens: int | str | None, model: Model) -> int:
     if tokens is None:
         return min(model.shape.max_tokens or DEFAULT_TOKENS, DEFAULT_TOKENS)
     return int(read_value(key("max_len"), Said(tokens, "--tokens", numbers=True)))
+
+
+def restore(
+    bytes: float | str | None = None,
+    bandwidth: float | str | Sequence[float | str] = (),
+    *,
+    model: str | None = None,
+    on: str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> RestoreResult:
+    """Answer one restore against one recompute, as parts, from bare numbers or a model and a machine.
+
+    Examples
+    --------
+    >>> result = restore("1 GB", ["10 GB/s", "20 GB/s"], prefill="100 ms", remaining="30 ms", setup="5 ms")
+    >>> print([row.cached_total for row in result.rows])
+    [0.135, 0.085]
+    """
+    rates = [bandwidth] if isinstance(bandwidth, (str, int, float)) else list(bandwidth)
+    return restore_calls(question_of(model, on, bytes=bytes, **said), rates)[0]
+
+
+def restore_calls(
+    question: Question, bandwidths: Sequence[float | str] = ()
+) -> tuple[RestoreResult, tuple[Call, ...]]:
+    """Answer `restore` for a question, together with the formulas as they were called."""
+    question = with_file(question)
+    overrides, size, remaining = restore_values(question)
+    tiers = (*(bandwidth_tier(rate) for rate in bandwidths), *given_tiers(question))
+    asked = scenario(question) if question.model is not None else None
+    inputs: dict[str, Any] = {} if asked is None else dict(asked.inputs)
+    if asked is None:
+        inputs = {item.name: getattr(overrides, item.name) for item in fields(Overrides)}
+    inputs |= {"bytes": size, "remaining": remaining, "bandwidth": [tier.bandwidth for tier in tiers]}
+    book = Notebook()
+    result = restore_of(Given(size, remaining, tiers), overrides, asked, inputs, book)
+    return result, tuple(book.calls)
 
 
 def plan_calls(question: Question) -> tuple[PlanResult, tuple[Call, ...]]:

@@ -147,6 +147,42 @@ class KVResult(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterCounts:
+    """Parameters of a model: all of them, those one token uses, and by what they are for."""
+
+    total: Count
+    active: Count
+    by_part: Mapping[str, Count]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Bytes of a model's weights, scales included, altogether and by storage format."""
+
+    bytes: Bytes
+    by_dtype: Mapping[str, Bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResult(Result):
+    """Answer of `kvcalc models show`."""
+
+    name: str
+    hub: str | None
+    model_type: str
+    layers: Count
+    hidden: Count
+    query_heads: Count
+    max_tokens: Tokens | None
+    dtype: str
+    parameters: ParameterCounts | None  # None where this model_type's weights are not understood
+    weights: Weights | None
+    kv: KV
+
+    SCHEMA = "kvcalc.model-show/1"
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Where the memory of one GPU goes; the parts add up to `total`, the driver-visible memory."""
 

@@ -64,35 +64,76 @@ KEYS: tuple[Key, ...] = (
     Key("ubatch", "integer", "Physical batch (llama.cpp) [512]"),
     Key("compute_capability", "number", "CUDA compute capability [9.0, or of --on]"),
     Key("pool", "quantity", "KV memory per GPU, instead of deriving it", "byte", "Memory"),
-    Key(
-        "utilization", "share", "Share of GPU memory the engine may use [the engine's own]", group="Memory"
-    ),
+    Key("utilization", "share", "Share of GPU memory the engine may use [the engine's own]", group="Memory"),
     Key(
         "weights_dtype", "text", "Precision of the weights [the checkpoint's]", group="Memory", commands=_PLAN
     ),
     Key("prompt", "tokens", "Prompt tokens [4096]", group="Workload", workload=True, commands=_RESTORE),
     Key("generate", "tokens", "Generated tokens [512]", group="Workload", workload=True, commands=_PLAN),
     Key("concurrency", "integer", "Sequences at once [1]", group="Workload", workload=True, commands=_PLAN),
-    Key(
-        "rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_PLAN
-    ),
+    Key("rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_PLAN),
     Key("cached", "tokens", "Prompt tokens that hit", group="Workload", workload=True, commands=_RESTORE),
-    Key("hit", "share", "Share of the prompt that hits [0]", group="Workload", workload=True, commands=_RESTORE),
     Key(
-        "prefill", "quantity", "Time of a whole prefill, instead of the model", "second", "Times", commands=_RESTORE
+        "hit",
+        "share",
+        "Share of the prompt that hits [0]",
+        group="Workload",
+        workload=True,
+        commands=_RESTORE,
     ),
     Key(
-        "prefill_rate", "quantity", "Prefill speed, instead of the model", "token/second", "Times",
+        "prefill",
+        "quantity",
+        "Time of a whole prefill, instead of the model",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key(
+        "prefill_rate",
+        "quantity",
+        "Prefill speed, instead of the model",
+        "token/second",
+        "Times",
         commands=_RESTORE,
     ),
     Key("queue", "quantity", "Wait before a restore starts [0]", "second", "Times", commands=_RESTORE),
     Key("setup", "quantity", "Lookup and submission of a restore", "second", "Times", commands=_RESTORE),
-    Key("convert", "quantity", "Dequantize or transpose after a restore [0]", "second", "Times", commands=_RESTORE),
+    Key(
+        "convert",
+        "quantity",
+        "Dequantize or transpose after a restore [0]",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
     Key("sync", "quantity", "Make ranks agree after a restore [0]", "second", "Times", commands=_RESTORE),
-    Key("window", "quantity", "Independent compute that a restore can hide under", "second", "Times",
-        commands=_RESTORE),
+    Key(
+        "window",
+        "quantity",
+        "Independent compute that a restore can hide under",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key(
+        "bytes",
+        "quantity",
+        "KV bytes to restore, instead of the model's",
+        "byte",
+        "Times",
+        commands=("restore",),
+    ),
+    Key(
+        "remaining",
+        "quantity",
+        "Prefill that a hit leaves, instead of the model",
+        "second",
+        "Times",
+        commands=("restore",),
+    ),
     Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_PLAN),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

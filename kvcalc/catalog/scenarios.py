@@ -121,7 +121,7 @@ def build(question: Question, model: Model, hardware: Hardware) -> Scenario:
     workload = _workload(values, question.said)
     if settings.max_len is None:
         settings = replace(settings, max_len=workload.prompt + workload.generate)
-    tiers = tuple(_tier(name, said) for name, said in question.tiers.items())
+    tiers = given_tiers(question)
     return Scenario(
         model=model,
         hardware=hardware,
@@ -133,6 +133,24 @@ def build(question: Question, model: Model, hardware: Hardware) -> Scenario:
         inputs=_inputs(question, gpus, settings, workload, tiers, overrides),
         given=frozenset(values) | {"tiers" for _ in tiers[:1]},
     )
+
+
+def restore_values(question: Question) -> tuple[Overrides, float | None, float | None]:
+    """Return the overrides, the bytes and the remaining prefill that `kvcalc restore` was given."""
+    values = {name: read_value(_key(name), said) for name, said in question.said.items()}
+    overrides = Overrides(**{name: values[name] for name in _names(Overrides) if name in values})
+    return overrides, values.get("bytes"), values.get("remaining")
+
+
+def bandwidth_tier(rate: float | str) -> TierUse:
+    """Return a tier that is nothing but a bandwidth, named as it was given."""
+    name = rate if isinstance(rate, str) else f"{rate / 1e9:g} GB/s"
+    return _tier(name, {"bandwidth": Said(rate, "--bandwidth", numbers=True)})
+
+
+def given_tiers(question: Question) -> tuple[TierUse, ...]:
+    """Return the tiers that the question names, in base units."""
+    return tuple(_tier(name, said) for name, said in question.tiers.items())
 
 
 def engine_settings(question: Question, capability: float | None = None) -> EngineSettings:

@@ -22,7 +22,6 @@ def check_format(name: str) -> None:
 def answer(result: Any, form: str, save: str | None, explained: Sequence["Explanation"] = ()) -> None:  # noqa: ANN401
     """Write `result` in the chosen form, with the formulas that `--explain` asks for."""
     from kvcalc.output import render
-    from kvcalc.output import save as save_text
 
     terminal = None
     if form == "table" and save is None:
@@ -30,12 +29,19 @@ def answer(result: Any, form: str, save: str | None, explained: Sequence["Explan
 
         terminal = Terminal.of_stdout()
     text = render(result, cast(Any, form), explanations=explained, terminal=terminal)
+    write(text, save)
+
+
+def write(text: str, save: str | None) -> None:
+    """Write a text to stdout, or to the file that `--save` names."""
     if not text.endswith("\n"):
         text += "\n"
     if save is None:
         sys.stdout.write(text)
     else:
-        save_text(text, save)
+        from kvcalc.documents import write_text
+
+        write_text(save, text)
 
 
 def explanations(calls: Sequence["Call"]) -> list["Explanation"]:

@@ -7,12 +7,12 @@ import typer
 
 from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations, warn
-from kvcalc.cli.options import Explain, Format, On, Save, keyed, question
+from kvcalc.cli.options import Command, Explain, Format, On, Save, keyed, question
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("kv", no_args_is_help=True)(kv)
+    app.command("kv", cls=Command, no_args_is_help=True)(kv)
 
 
 @keyed("kv")
@@ -25,7 +25,7 @@ def kv(
         str | None, typer.Option("--tokens", metavar="TOKENS", help="Length of the sequence [at most 32768].")
     ] = None,
     sequences: Annotated[
-        int | None, typer.Option("--sequences", metavar="N", help="Sequences for the inverse questions [1].")
+        str | None, typer.Option("--sequences", metavar="N", help="Sequences for the inverse questions [1].")
     ] = None,
     on: On = None,
     format: Format = "table",

@@ -7,12 +7,12 @@ import typer
 
 from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations, warn
-from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
+from kvcalc.cli.options import Command, Explain, Format, On, Save, Set, Tiers, keyed, question
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("plan", no_args_is_help=True)(plan)
+    app.command("plan", cls=Command, no_args_is_help=True)(plan)
 
 
 @keyed("plan")

@@ -1,0 +1,44 @@
+"""``kvcalc restore``: one restore against one recompute."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from kvcalc.catalog.scenarios import Said
+from kvcalc.cli.answer import answer, check_format, explanations, warn
+from kvcalc.cli.options import Command, Explain, Format, On, Save, Set, Tiers, keyed, question
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("restore", cls=Command, no_args_is_help=True)(restore)
+
+
+@keyed("restore")
+def restore(
+    said: Mapping[str, Said],
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL|FILE]", help="A model, for what is not given in numbers.")
+    ] = None,
+    on: On = None,
+    bandwidth: Annotated[
+        list[str] | None, typer.Option("--bandwidth", metavar="RATE", help="Rate of the path. Repeatable.")
+    ] = None,
+    tier: Tiers = None,
+    set: Set = None,
+    format: Format = "table",
+    save: Save = None,
+    explain: Explain = False,
+) -> None:
+    """Compare one restore with one recompute, as parts, with the break-even.
+
+    Example: kvcalc restore --bytes "1 GB" --bandwidth "10 GB/s" --prefill "100 ms" --remaining "30 ms"
+    """
+    from kvcalc.api import restore_calls
+
+    check_format(format)
+    result, calls = restore_calls(question(model, on, said, tier, set), bandwidth or ())
+    answer(result, format, save, explanations(calls) if explain else ())
+    if format != "table":
+        warn(result.warnings)
