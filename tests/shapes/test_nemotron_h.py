@@ -42,8 +42,8 @@ def test_states_are_fp32_unless_the_checkpoint_says_otherwise():
 def test_mtp_repeats_its_own_pattern_behind_the_model():
     config = {**NEMOTRON, "num_nextn_predict_layers": 2, "mtp_hybrid_override_pattern": "*E"}
     (draft,) = build(Config(config)).draft
-    # Two repeats of attention, experts: blocks 6 to 9, of which 6 and 8 attend.
-    assert (draft.kind, draft.layers) == ("full_attention", (6, 8))
+    # Two repeats of attention, experts: two more attention layers; experts keep nothing.
+    assert (draft.kind, draft.layers) == ("full_attention", (6, 7))
 
 
 @pytest.mark.parametrize(

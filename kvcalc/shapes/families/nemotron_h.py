@@ -72,14 +72,15 @@ def build(config: Config) -> ModelShape:
     dimensions = read_dimensions(config.with_defaults({"num_hidden_layers": len(words)}))
     if dimensions.layers != len(words):
         raise config.refuse("num_hidden_layers", f"{dimensions.layers} for a pattern of {len(words)} blocks")
-    head_dim = config.size("head_dim", "attention_head_dim", default=dimensions.key_dim)
-    dimensions = replace(dimensions, key_dim=head_dim, value_dim=head_dim)
     if config.own("sliding_window") is not None:
         raise config.refuse("sliding_window", "a window is not understood between Mamba layers")
     config.own("expand", "chunk_size")  # the heads alone make up the width; the chunk is the kernel's
     repeats = config.layer_count("num_nextn_predict_layers", default=0, least=0)
     mtp = _words(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type") or []
-    draft = _components(config, dimensions, "mtp_hybrid_override_pattern", mtp * repeats, dimensions.layers)
+    caching = [word for word in mtp if word not in ("mlp", "moe")]
+    draft = _components(
+        config, dimensions, "mtp_hybrid_override_pattern", caching * repeats, dimensions.layers
+    )
     return shape_of(
         config,
         dimensions,

@@ -22,7 +22,10 @@ def state_component(kind: str, layers: Sequence[int], *entry: Tensor) -> Compone
 
 def conv_rows(config: Config, *names: str) -> int:
     """Return how many past inputs a convolution keeps: its kernel less the current one."""
-    return config.size(*names) - 1
+    kernel = config.size(*names)
+    if kernel < 2:
+        raise config.refuse(names[0], f"a kernel of {kernel} is no convolution over past inputs")
+    return kernel - 1
 
 
 def attention_free(config: Config) -> Dimensions:
