@@ -1,2 +1,93 @@
-"""kvcalc."""
+"""kvcalc: does a model's KV cache fit a machine, what limits it first, is moving it worth it?
+
+    import kvcalc
+    result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", concurrency=32)
+    kvcalc.formulas.break_even_bandwidth(size, prefill, remaining, overhead)
+
+Names are looked up on first use, so that importing kvcalc costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from kvcalc import errors, explain, formulas
+    from kvcalc.api import kv, load_hardware, load_model, plan, plan_frame, restore
+    from kvcalc.engines import EngineSettings, Layout, lay_out
+    from kvcalc.errors import DomainError, KvcalcError, ProfileError, SettingsError, UnitError
+    from kvcalc.profiles import Hardware
+    from kvcalc.results import KVResult, PlanResult, RestoreResult
+    from kvcalc.shapes.components import ModelShape
+    from kvcalc.units import to_base, to_tokens
+
+_HOME = {
+    "DomainError": "errors",
+    "EngineSettings": "engines",
+    "Hardware": "profiles",
+    "KVResult": "results",
+    "KvcalcError": "errors",
+    "Layout": "engines",
+    "ModelShape": "shapes.components",
+    "PlanResult": "results",
+    "ProfileError": "errors",
+    "RestoreResult": "results",
+    "SettingsError": "errors",
+    "UnitError": "errors",
+    "errors": "",
+    "explain": "",
+    "formulas": "",
+    "kv": "api",
+    "lay_out": "engines",
+    "load_hardware": "api",
+    "load_model": "api",
+    "plan": "api",
+    "plan_frame": "api",
+    "restore": "api",
+    "to_base": "units",
+    "to_tokens": "units",
+}
+"""Public name -> the module that has it; '' for a module of that name."""
+
+__all__ = [
+    "DomainError",
+    "EngineSettings",
+    "Hardware",
+    "KVResult",
+    "KvcalcError",
+    "Layout",
+    "ModelShape",
+    "PlanResult",
+    "ProfileError",
+    "RestoreResult",
+    "SettingsError",
+    "UnitError",
+    "errors",
+    "explain",
+    "formulas",
+    "kv",
+    "lay_out",
+    "load_hardware",
+    "load_model",
+    "plan",
+    "plan_frame",
+    "restore",
+    "to_base",
+    "to_tokens",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'kvcalc' has no attribute {name!r}")
+    value = import_module(f"kvcalc.{home or name}")
+    if home:
+        value = getattr(value, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,7 +23,7 @@ from kvcalc.engines.inverse import longest_context, most_sequences, smallest_poo
 from kvcalc.errors import SettingsError
 from kvcalc.model import Model
 from kvcalc.parameters.quantization import with_dtype
-from kvcalc.plan import Plan, kv_of, pool_of
+from kvcalc.planning.plan import Plan, kv_of, pool_of
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.restore import Given, restore_of
 from kvcalc.profiles import Hardware
