@@ -1,5 +1,6 @@
 """A Hugging Face config.json, with the files beside it that matter, as a shape."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,26 +50,34 @@ def read_config(source: str | Path | Mapping[str, Any], where: str | None = None
 def shape_from(data: Mapping[str, Any], sidecar: Mapping[str, Any] | None, where: str) -> ModelShape:
     """Return the shape of parsed files: the config, and the quantization sidecar if there is one."""
     config = Config(data, where)
-    build = family_for(_known_type(config), where)
+    model_type = _known_type(config)
+    if not config.model_type:
+        config = Config({**data, "model_type": model_type}, where)
+    build = family_for(model_type, where)
     if config.nested:
         config = config.with_defaults(NESTED_DEFAULTS.get(config.model_type, {}))
-    try:
-        shape = build(config)
-    except (TypeError, AttributeError, KeyError, IndexError) as error:
-        # A value of a type that no config of this family has; the family says which, as far as it knows.
-        raise ProfileError(f"{where}: a value is of the wrong type: {str(error)[:120]!r}") from None
+    shape = build(config)
     dtype = _dtype(config, "torch_dtype", "dtype", where=where) or shape.dtype
     state_dtype = _dtype(config, "mamba_ssm_cache_dtype", "mamba_ssm_dtype", where=where)
     kv_dtype, notes = declared_kv_dtype(data, sidecar, where)
     config.refuse_unread()
     return replace(
         shape,
-        name=str(data.get("_name_or_path") or "") or where,
+        name=_name(data, where),
         dtype=dtype,
         state_dtype=state_dtype or shape.state_dtype,
         kv_dtype=kv_dtype or shape.kv_dtype,
         notes=(*shape.notes, *notes),
     )
+
+
+def _name(data: Mapping[str, Any], where: str) -> str:
+    """Return the hub id that the config gives, else the name of the file, or of its folder."""
+    given = data.get("_name_or_path")
+    if isinstance(given, str) and re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", given):
+        return given
+    path = Path(where)
+    return path.parent.name or path.stem if path.name == "config.json" else path.stem
 
 
 def _known_type(config: Config) -> str:
