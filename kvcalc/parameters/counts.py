@@ -24,12 +24,13 @@ Name = Literal[
 ]
 """What a part is for, as reports list it."""
 
-Split = Literal["columns", "replicated", "experts", "heads", "vocab"]
+Split = Literal["columns", "replicated", "experts", "heads", "whole_heads", "vocab"]
 """How tensor parallelism divides a part.
 
 columns: evenly, by output or input columns.  replicated: every rank holds all of it.
 experts: whole experts over `ep` ranks, or columns of each expert over `tp`.
 heads: whole KV heads, one kept by each rank when there are more ranks than heads.
+whole_heads: evenly where tp divides the heads, else every rank holds all of it (towers).
 vocab: vocabulary rows, padded to `VOCAB_PADDING`, then evenly.
 """
 
@@ -53,7 +54,8 @@ class Part:
     copies: int = 1  # experts of one layer, or layers of an encoder
     used: int = 1  # copies that one token passes through
     split: Split = "columns"
-    heads: int = 1  # KV heads, where `split` is heads
+    heads: int = 1  # heads, where `split` speaks of them
+    cut_inputs: bool = False  # tensor parallelism cuts the input dimension, not the output
     matrix: bool = True  # a matrix product per token, as opposed to a vector or a lookup
     quantizable: bool = True  # engines keep some matrices, such as routers, in 16 bits
     buffer: bool = False  # stored and loaded, but no trained parameter (router correction biases)
@@ -89,11 +91,21 @@ class Part:
             return 1.0
         if self.split == "heads":
             return max(1 / self.heads, 1 / tp)
-        if self.split == "experts" and ep > 1:
-            return -(-self.copies // ep) / self.copies
+        if self.split == "whole_heads":
+            return 1 / tp if self.heads % tp == 0 else 1.0
+        if self.split == "experts":
+            return -(-self.copies // ep) / self.copies if ep > 1 else self._column_share(tp)
         if self.split == "vocab":
             return -(-self.rows // VOCAB_PADDING) * VOCAB_PADDING / self.rows / tp
         return 1 / tp
+
+    def _column_share(self, tp: int) -> float:
+        """Fraction of each expert on one rank; some formats round its slice up."""
+        multiple = self.format.slice_multiple
+        if tp == 1 or multiple == 1:
+            return 1 / tp
+        size = self.columns if self.cut_inputs else self.rows
+        return -(-size // (tp * multiple)) * multiple / size
 
 
 @dataclass(frozen=True, slots=True)

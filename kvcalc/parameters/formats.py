@@ -19,6 +19,7 @@ class Format:
     block_columns: int = 0
     scale_bytes: float = 0.0  # per block, zero points included
     tensor_bytes: float = 0.0
+    slice_multiple: int = 1  # engines round a rank's slice of an expert up to this many channels
 
     def matrix_bytes(self, rows: int, columns: int) -> float:
         """Return the bytes of a matrix of `rows` outputs by `columns` inputs.
@@ -41,7 +42,8 @@ FP8_TENSOR = Format("fp8", 8, tensor_bytes=4)  # one fp32 scale a matrix
 FP8_CHANNEL = Format("fp8_channel", 8, block_rows=1, scale_bytes=4)  # one fp32 scale an output row
 FP8_BLOCK = Format("fp8_block", 8, 128, 128, scale_bytes=4)  # DeepSeek V3: fp32 scale per 128 x 128
 MXFP8 = Format("mxfp8", 8, 1, 32, scale_bytes=1)  # OCP MX: one e8m0 scale per 32 values
-MXFP4 = Format("mxfp4", 4, 1, 32, scale_bytes=1)  # OCP MX: one e8m0 scale per 32 values
+# OCP MX: one e8m0 scale per 32 values.  vLLM's Triton kernels on Hopper pad slices to 64 channels.
+MXFP4 = Format("mxfp4", 4, 1, 32, scale_bytes=1, slice_multiple=64)
 NVFP4 = Format("nvfp4", 4, 1, 16, scale_bytes=1, tensor_bytes=8)  # e4m3 per 16, two fp32 a matrix
 INT8_CHANNEL = Format("int8", 8, block_rows=1, scale_bytes=4)
 BNB_NF4 = Format("nf4", 4, 1, 64, scale_bytes=4)  # bitsandbytes: one fp32 absmax per 64 values

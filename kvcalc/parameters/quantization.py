@@ -33,8 +33,10 @@ class Scheme:
         return chosen_default or part.format
 
 
-def quantize(parameters: Parameters, raw: Raw, where: str) -> Parameters:
+def quantize(parameters: Parameters, raw: Raw, where: str, expert_dtype: str | None = None) -> Parameters:
     """Return `parameters` in the formats that a `quantization_config` declares.
+
+    `expert_dtype` is DeepSeek's key for experts that are stored in fewer bits than the rest.
 
     Raises
     ------
@@ -42,6 +44,8 @@ def quantize(parameters: Parameters, raw: Raw, where: str) -> Parameters:
         If the method or a bit width is not known.
     """
     scheme = _scheme(raw, where)
+    if expert_dtype == "fp4":
+        scheme = replace(scheme, experts=formats.MXFP4)
     return replace(
         parameters,
         parts=tuple(new for part in parameters.parts for new in _apply(scheme, part)),

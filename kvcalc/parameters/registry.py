@@ -76,7 +76,8 @@ def count_parameters(
     if not isinstance(declared, Mapping):
         raise UnsupportedModelError(f"{config.where}: quantization_config: expected a mapping")
     inner = declared.get("quantization")
-    return quantize(parameters, inner if isinstance(inner, Mapping) else declared, config.where)
+    raw = inner if isinstance(inner, Mapping) else declared
+    return quantize(parameters, raw, config.where, expert_dtype=config.own("expert_dtype"))
 
 
 def _with_tower(parameters: Parameters, config: Config) -> Parameters:

@@ -153,7 +153,9 @@ def networks(config: Config, d: Dimensions, style: Style) -> list[Part]:
 def experts(config: Config, hidden: int, layers: Layers, style: Style) -> list[Part]:
     """Return the mixture of experts of `layers`."""
     sizes = mixtures.read(config, style.shared_default)
-    return mixture(
+    width = config.integer("routed_expert_hidden_size", default=0)
+    parts = latent_width(hidden, width, layers, style) if width else []
+    return parts + mixture(
         hidden,
         sizes.inner,
         sizes.experts,
@@ -168,4 +170,14 @@ def experts(config: Config, hidden: int, layers: Layers, style: Style) -> list[P
         shared_gate=style.shared_gate,
         prefix=style.network,
         shared_name=style.shared_name,
+        expert_width=width,
     )
+
+
+def latent_width(hidden: int, width: int, layers: Layers, style: Style) -> list[Part]:
+    """Return what brings tokens to a narrower width for the experts and back."""
+    down = f"{style.network}.routed_expert_down_proj"
+    up = f"{style.network}.routed_expert_up_proj"
+    parts = linear("shared_experts", down, width, hidden, layers, split="replicated")
+    parts += norm(f"{style.network}.routed_expert_norm", width, layers)
+    return parts + linear("shared_experts", up, hidden, width, layers, split="replicated")

@@ -1,8 +1,10 @@
 """Models with latent attention: DeepSeek V2, V3 and V3.2, Kimi K2, GLM-5, MiniCPM3, LongCat."""
 
+from collections.abc import Callable
 from functools import partial
 
-from kvcalc.parameters import dimensions
+from kvcalc.parameters import dimensions, mixtures
+from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.latent import latent_attention, read_latent
 from kvcalc.parameters.blocks.tensors import linear, norm
 from kvcalc.parameters.counts import Layers, Parameters, Part
@@ -24,6 +26,26 @@ def build(config: Config, style: Style) -> Parameters:
         parts += indexer(config, d.hidden, sizes.query_rank, indexer_layers(config, d.layers))
     parts += networks(config, d, style)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+
+
+def build_longcat(config: Config) -> Parameters:
+    """Build LongCat: two attentions and two dense networks beside the experts of each layer.
+
+    The router also chooses among `zero_expert_num` experts that pass their input on unchanged.
+    """
+    d, m = dimensions.read(config, head_dim=1, layers=config.integer("num_layers")), mixtures.read(config)
+    sizes, layers = read_latent(config, d.hidden, d.heads), d.all_layers
+    style = Style()
+    parts = outside(config, d, style) + norm("layernorms", 4 * d.hidden, layers)
+    for _ in range(2):
+        parts += latent_attention(sizes, layers)
+        parts += feed_forward(d.hidden, config.integer("ffn_hidden_size"), layers, prefix="mlps")
+    zero = config.integer("zero_expert_num", default=0)
+    parts += mixture(d.hidden, m.inner, m.experts, m.top_k, layers, correction=True)
+    parts += linear(
+        "router", "mlp.router.zero", zero, d.hidden, layers, split="replicated", quantizable=False
+    )
+    return Parameters(tuple(parts), d.layers, tied=is_tied(config, False))
 
 
 def indexer_layers(config: Config, layers: int) -> Layers:
@@ -57,7 +79,8 @@ def indexer(config: Config, hidden: int, query_rank: int, layers: Layers) -> lis
     )
 
 
-BUILDERS = {
+BUILDERS: dict[str, Callable[[Config], Parameters]] = {
+    "longcat_flash": build_longcat,
     "deepseek_v2": partial(build, style=_DEEPSEEK_V2),
     "deepseek_v3": partial(build, style=_DEEPSEEK_V3),
     "kimi_k2": partial(build, style=_DEEPSEEK_V3),

@@ -76,10 +76,12 @@ _QWEN_3 = replace(_LLAMA, qk_norm="head", mlp_bias=False)
 _PLAIN = Style()
 _GPT = Style(norm_bias=True, bias=True, out_bias=True, mlp_bias=True, gated=False)
 _GEMMA_2 = replace(_PLAIN, norms=4, tied=True, bias="attention_bias", out_bias="attention_bias")
+_GLM_4 = Style(bias="attention_bias", norms=4)
 _OLMO_2 = replace(_LLAMA, qk_norm="width", mlp_bias=False)
 
 STYLES = {
     "llama": _LLAMA,
+    "llava": _LLAMA,
     "granite": _LLAMA,
     "smollm3": replace(_LLAMA, tied=True),
     "seed_oss": replace(_LLAMA, out_bias="attention_out_bias"),
@@ -94,6 +96,7 @@ STYLES = {
     "baichuan": _PLAIN,
     "exaone": _PLAIN,
     "phi3": _PLAIN,
+    "phi3_v": _PLAIN,
     "exaone4": Style(qk_norm="head"),
     "qwen2": _QWEN_2,
     "qwen": replace(_QWEN_2, read=_halved_inner),
@@ -108,7 +111,9 @@ STYLES = {
     "chatglm": Style(
         bias="add_qkv_bias", out_bias="add_bias_linear", mlp_bias="add_bias_linear", headless=False
     ),
-    "glm4": Style(bias="attention_bias", norms=4),
+    "glm4": _GLM_4,
+    "glm4v": _GLM_4,
+    "glm4v_text": _GLM_4,
     "cohere": Style(
         norms=1,
         tied=True,

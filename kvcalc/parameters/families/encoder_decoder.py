@@ -73,11 +73,13 @@ def build_whisper(config: Config) -> Parameters:
     hidden = config.integer("d_model")
     encoder = _layers(config, "encoder", key_bias=False) + norm("layer_norm", hidden, bias=True)
     for inputs in (config.integer("num_mel_bins"), hidden):
-        encoder += linear("other", "conv", hidden, 3 * inputs, bias=True, quantizable=False)
+        encoder += linear(
+            "other", "conv", hidden, 3 * inputs, bias=True, split="replicated", quantizable=False
+        )
     encoder += vector("other", "embed_positions", config.integer("max_source_positions") * hidden)
     parts = _encoder(encoder) + _layers(config, "decoder", key_bias=False)
     parts += vector("embedding", "embed_positions", config.integer("max_target_positions") * hidden)
-    parts += frame(config.integer("vocab_size"), hidden, tied=True, norm_bias=True)
+    parts += frame(config.integer("vocab_size"), hidden, tied=True, norm_bias=True, split="replicated")
     return Parameters(tuple(parts), config.integer("decoder_layers"), tied=True)
 
 

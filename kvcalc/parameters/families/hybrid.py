@@ -81,13 +81,15 @@ def _kimi_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
     sizes = Config(linear, f"{config.where}: linear_attn_config")
     full = tuple(layer - 1 for layer in linear.get("full_attn_layers") or ())
     rest = tuple(layer for layer in d.all_layers if layer not in full)
-    parts = latent_attention(read_latent(config, d.hidden, d.heads), full)
+    gate = config.flag("mla_use_output_gate")
+    parts = latent_attention(read_latent(config, d.hidden, d.heads), full, output_gate=gate)
     return parts + delta_attention(
         d.hidden,
         sizes.integer("num_heads"),
         sizes.integer("head_dim"),
         sizes.integer("short_conv_kernel_size"),
         rest,
+        full_gate=bool(linear.get("use_full_rank_gate")),
     )
 
 

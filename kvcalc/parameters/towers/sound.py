@@ -7,6 +7,7 @@ from kvcalc.parameters.counts import Part
 from kvcalc.parameters.towers.transformer import (
     TOWER,
     encoder,
+    kept_whole,
     layer_norm,
     perceptron,
     section,
@@ -29,7 +30,7 @@ def whisper_encoder(c: Config, *, positions: bool = True) -> list[Part]:
 def qwen_2_audio(config: Config, text: int) -> list[Part]:
     """Whisper's encoder and one matrix."""
     c = section(config, "audio_config")
-    return whisper_encoder(c) + perceptron(c.integer("d_model"), text)
+    return kept_whole(whisper_encoder(c) + perceptron(c.integer("d_model"), text))
 
 
 def voxtral(config: Config, text: int) -> list[Part]:

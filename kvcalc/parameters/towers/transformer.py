@@ -1,6 +1,6 @@
 """The plain transformer encoder that most towers are, and the projectors behind them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kvcalc.errors import UnsupportedModelError
@@ -23,6 +23,7 @@ class Encoder:
     key_bias: bool = True
     gated: bool = False
     mlp_bias: bool | None = None  # None: as `bias`
+    heads: int = 1  # tensor parallelism cuts between heads, or not at all
 
     def parts(self) -> list[Part]:
         """Return all layers: attention, network, two norms."""
@@ -31,11 +32,28 @@ class Encoder:
         parts: list[Part] = []
         for name in ("q", "k", "v", "out"):
             biased = self.bias and (name != "k" or self.key_bias)
-            parts += linear(TOWER, f"tower.{name}", h, h, bias=biased, copies=n)
+            parts += self._matrix(name, h, h, biased)
         for name in ("gate", "up") if self.gated else ("up",):
-            parts += linear(TOWER, f"tower.{name}", inner, h, bias=mlp_bias, copies=n)
-        parts += linear(TOWER, "tower.down", h, inner, bias=mlp_bias, copies=n)
+            parts += self._matrix(name, inner, h, mlp_bias)
+        parts += self._matrix("down", h, inner, mlp_bias)
         return parts + vector(TOWER, "tower.norms", 2 * h * (1 + self.shift), copies=n)
+
+    def _matrix(self, name: str, outputs: int, inputs: int, bias: bool) -> list[Part]:
+        return linear(
+            TOWER,
+            f"tower.{name}",
+            outputs,
+            inputs,
+            bias=bias,
+            copies=self.layers,
+            split="whole_heads",
+            heads=self.heads,
+        )
+
+
+def kept_whole(parts: list[Part]) -> list[Part]:
+    """Return parts that engines do not cut but load on every rank."""
+    return [replace(part, split="replicated") for part in parts]
 
 
 def layer_norm(width: int, count: int = 1, shift: bool = True) -> list[Part]:
@@ -89,5 +107,6 @@ def encoder(c: Config, **features: bool) -> Encoder:
         hidden,
         inner or int(hidden * c.own("mlp_ratio", default=4)),
         c.integer("num_hidden_layers", "depth", "encoder_layers"),
+        heads=c.integer("num_attention_heads", "num_heads", "encoder_attention_heads", "attention_heads"),
         **features,
     )

@@ -9,6 +9,7 @@ from kvcalc.parameters.towers.sound import gemma_4_audio
 from kvcalc.parameters.towers.transformer import (
     TOWER,
     encoder,
+    kept_whole,
     layer_norm,
     override,
     patches,
@@ -19,6 +20,7 @@ from kvcalc.parameters.towers.transformer import (
 from kvcalc.shapes.config import Config
 
 _QWEN_3_POSITIONS = 2304  # 48 x 48, the model class's default
+_QWEN_3_DEEP = (8, 16, 24)  # layers of Qwen3-VL's tower that feed the decoder, the class's default
 _GEMMA_4_POSITIONS = 10_240  # rows of each of two tables, the model class's default
 _MLLAMA_ASPECT_RATIOS = 9  # eight supported ones and none
 
@@ -46,6 +48,25 @@ def _clip(c: Config) -> list[Part]:
     return parts + layer_norm(e.hidden, count=2)
 
 
+_CLIP_LARGE_336 = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "image_size": 336,
+    "patch_size": 14,
+}
+_BY_NAME = {"openai/clip-vit-large-patch14-336": _CLIP_LARGE_336}
+"""Published towers that configs name without giving their sizes."""
+
+
+def _named(config: Config, name: object) -> Config:
+    sizes = _BY_NAME.get(str(name))
+    if sizes is None:
+        raise config.refuse("mm_vision_tower", f"the sizes of {name!r} are not known")
+    return Config(sizes, f"{config.where}: {name}")
+
+
 def _pixtral(c: Config) -> list[Part]:
     e = encoder(c, shift=False, bias=False, gated=True)
     parts = e.parts() + patches(e.hidden, c.integer("patch_size"), bias=False)
@@ -54,6 +75,9 @@ def _pixtral(c: Config) -> list[Part]:
 
 def llava(config: Config, text: int) -> list[Part]:
     """CLIP or Pixtral, and a two-layer projector."""
+    if config.top.get("mm_vision_tower"):
+        c = _named(config, config.top["mm_vision_tower"])
+        return _clip(c) + perceptron(c.integer("hidden_size"), text, text)
     c = section(config, "vision_config")
     kind = c.own("model_type")
     if kind not in ("clip_vision_model", "pixtral"):
@@ -111,7 +135,10 @@ def qwen_3(config: Config, text: int) -> list[Part]:
     parts = e.parts() + _qwen_patches(c, e.hidden, bias=True)
     parts += table(c.integer("num_position_embeddings", default=_QWEN_3_POSITIONS), e.hidden)
     parts += layer_norm(e.hidden) + perceptron(hidden, hidden, out)
-    for _ in c.own("deepstack_visual_indexes") or ():
+    deep = c.own("deepstack_visual_indexes")
+    if deep is None and config.outer_model_type.startswith("qwen3_vl"):
+        deep = _QWEN_3_DEEP
+    for _ in deep or ():
         parts += layer_norm(hidden) + perceptron(hidden, hidden, out)
     return parts
 
@@ -120,7 +147,11 @@ def kimi(config: Config, text: int) -> list[Part]:
     """MoonViT and its patch merger, as Kimi K2.5 has them."""
     c = section(config, "vision_config")
     width = c.integer("vt_hidden_size")
-    names = {"vt_num_hidden_layers": "num_hidden_layers", "vt_intermediate_size": "intermediate_size"}
+    names = {
+        "vt_num_hidden_layers": "num_hidden_layers",
+        "vt_intermediate_size": "intermediate_size",
+        "vt_num_attention_heads": "num_attention_heads",
+    }
     sizes = {new: c.integer(old) for old, new in names.items()} | {"hidden_size": width}
     e = encoder(override(c, **sizes))
     side = c.own("merge_kernel_size", default=[2, 2])
@@ -152,7 +183,8 @@ def gemma_4(config: Config, text: int) -> list[Part]:
     parts += patches(width, c.integer("patch_size"), bias=False)
     parts += table(2 * c.integer("position_embedding_size", default=_GEMMA_4_POSITIONS), width)
     parts += perceptron(width, text, bias=False)
-    return parts + (gemma_4_audio(config, text) if config.top.get("audio_config") else [])
+    parts += gemma_4_audio(config, text) if config.top.get("audio_config") else []
+    return kept_whole(parts)
 
 
 def mllama(config: Config, text: int) -> list[Part]:
@@ -170,6 +202,56 @@ def mllama(config: Config, text: int) -> list[Part]:
     return parts + perceptron(c.integer("vision_output_dim"), text)
 
 
+def phi_3(config: Config, text: int) -> list[Part]:
+    """CLIP, four patches joined with separators, and a two-layer projector."""
+    processor = config.top.get("img_processor")
+    c = _named(config, processor.get("model_name") if isinstance(processor, dict) else None)
+    joined = 4 * c.integer("hidden_size")
+    return _clip(c) + vector(TOWER, "tower.separators", 2 * joined) + perceptron(joined, text, text)
+
+
+def intern_vl(config: Config, text: int) -> list[Part]:
+    """InternViT, whose layers scale their outputs, and a merger of four patches."""
+    c = section(config, "vision_config")
+    if c.own("qk_normalization") or c.own("norm_type") != "layer_norm":
+        raise config.refuse("vision_config", "InternViT with normalized queries is not understood")
+    e, patch = encoder(c), c.integer("patch_size")
+    positions = (c.integer("image_size") // patch) ** 2 + 1
+    joined = round(e.hidden / float(config.top.get("downsample_ratio", 0.5)) ** 2)
+    parts = e.parts() + vector(TOWER, "tower.scales", 2 * e.hidden * e.layers)
+    parts += patches(e.hidden, patch, bias=True) + table(positions + 1, e.hidden)
+    return parts + layer_norm(joined) + perceptron(joined, text, text)
+
+
+def glm_4(config: Config, text: int) -> list[Part]:
+    """GLM-4V: a gated encoder, a strided convolution, and a gated merger."""
+    c = section(config, "vision_config")
+    out, inner = c.integer("out_hidden_size"), c.integer("intermediate_size")
+    bias = bool(c.own("attention_bias"))
+    # The layers' networks are as wide as the output; the section's inner width is the merger's.
+    e = encoder(override(c, intermediate_size=out), shift=False, bias=bias, gated=True, mlp_bias=False)
+    side = c.integer("spatial_merge_size", default=2)
+    parts = e.parts() + _qwen_patches(c, e.hidden, bias=True) + layer_norm(e.hidden, 2, shift=False)
+    parts += table((c.integer("image_size") // c.integer("patch_size")) ** 2, e.hidden)
+    parts += linear(TOWER, "tower.downsample", out, side * side * e.hidden, bias=True)
+    parts += perceptron(out, out, bias=False) + layer_norm(out)
+    return parts + perceptron(out, 2 * inner, bias=False) + perceptron(inner, out, bias=False)
+
+
+def minimax(config: Config, text: int) -> list[Part]:
+    """CLIP without positions over pairs of frames, a projector, and a merger of four patches."""
+    c = section(config, "vision_config")
+    e = encoder(c)
+    compression = config.top.get("img_token_compression_config")
+    how = Config(compression if isinstance(compression, dict) else {}, config.where)
+    side = how.integer("spatial_merge_size", default=2)
+    middle = int(config.top.get("projector_hidden_size") or text)
+    parts = e.parts() + layer_norm(e.hidden)
+    frames = how.integer("temporal_patch_size", default=2)
+    parts += patches(e.hidden, c.integer("patch_size"), bias=False, frames=frames)
+    return parts + perceptron(e.hidden, middle, text) + perceptron(side * side * text, middle, text)
+
+
 TOWERS: dict[str, Tower] = {
     "gemma3": gemma_3,
     "llava": llava,
@@ -184,5 +266,9 @@ TOWERS: dict[str, Tower] = {
     "kimi_k25": kimi,
     "paddleocr_vl": paddle,
     "gemma4": gemma_4,
+    "phi3_v": phi_3,
+    "internvl_chat": intern_vl,
+    "glm4v": glm_4,
+    "minimax_m3_vl": minimax,
     "mllama": mllama,
 }
