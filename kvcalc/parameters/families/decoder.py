@@ -1,7 +1,7 @@
 """Decoders whose layers are all alike: norms, ordinary attention, one feed-forward network."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kvcalc.parameters import dimensions, mixtures
 from kvcalc.parameters.blocks.attention import QueryKeyNorm, grouped_query
@@ -14,6 +14,9 @@ from kvcalc.shapes.config import Config
 
 Switch = bool | str | tuple[str, bool] | Callable[[Config], bool]
 """Always, never, as a key of the config says (absent: no, or the given default), or a rule."""
+
+DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+"""Names under which configs give the number of multi-token-prediction layers."""
 
 Extra = Callable[[Config, Dimensions], list[Part]]
 
@@ -68,7 +71,27 @@ def build(config: Config, style: Style) -> Parameters:
     d = style.read(config, style.defaults)
     parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += attention(config, d, style) + networks(config, d, style)
-    return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+    draft = draft_layers(config, d, style, lambda layers: attention(config, d, style, layers))
+    return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
+
+
+def draft_layers(
+    config: Config, d: Dimensions, style: Style, mixer: Callable[[Layers], list[Part]]
+) -> tuple[Part, ...]:
+    """Return the multi-token-prediction layers: each a decoder layer behind a projection.
+
+    They take the embedding of the next token beside the hidden state, and share embedding and head.
+    """
+    count = config.integer(*DRAFT_LAYERS, default=0)
+    layers = tuple(range(d.layers, d.layers + count))
+    parts = linear("mtp", "eh_proj", d.hidden, 2 * d.hidden, layers, split="replicated")
+    parts += norm("draft_layernorms", (3 + style.norms) * d.hidden, layers) + mixer(layers)
+    if style.sparse:
+        parts += experts(config, d.hidden, layers, style)
+    else:
+        bias = switch(config, style.mlp_bias)
+        parts += feed_forward(d.hidden, d.inner, layers, gated=style.gated, bias=bias)
+    return tuple(replace(part, name="mtp") for part in parts if part.count)
 
 
 def is_tied(config: Config, absent: bool) -> bool:
@@ -79,7 +102,7 @@ def is_tied(config: Config, absent: bool) -> bool:
 
 def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
     """Return embedding, head and final norm; a scoring model has a small head in place of the large."""
-    kind = str((config.top.get("architectures") or [""])[0])
+    kind = _architecture(config)
     bare = kind.endswith("Model") and not kind.endswith("LMHeadModel") and style.headless
     parts = frame(
         d.vocabulary,
@@ -94,6 +117,12 @@ def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
         labels = 1 if kind.endswith("ForRewardModel") else len(config.top.get("id2label") or "ab")
         parts += linear("lm_head", "score", labels, d.hidden, split="replicated", quantizable=False)
     return parts + (style.extra(config, d) if style.extra else [])
+
+
+def _architecture(config: Config) -> str:
+    """Return the class that the checkpoint holds; of a nested model, the language model's own."""
+    named = (config.text if config.nested else config.top).get("architectures")
+    return str(named[0]) if isinstance(named, list) and named else ""
 
 
 def layer_norms(config: Config, d: Dimensions, style: Style) -> list[Part]:

@@ -8,7 +8,7 @@ from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.latent import latent_attention, read_latent
 from kvcalc.parameters.blocks.tensors import linear, norm
 from kvcalc.parameters.counts import Layers, Parameters, Part
-from kvcalc.parameters.families.decoder import Style, is_tied, layer_norms, networks, outside
+from kvcalc.parameters.families.decoder import Style, draft_layers, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
 
 _DEEPSEEK_V2 = Style(sparse=True, mlp_bias="mlp_bias")
@@ -21,11 +21,17 @@ def build(config: Config, style: Style) -> Parameters:
     d = dimensions.read(config, head_dim=1)  # latent attention has dimensions of its own
     sizes = read_latent(config, d.hidden, d.heads)
     parts = outside(config, d, style) + layer_norms(config, d, style)
-    parts += latent_attention(sizes, d.all_layers, bias=bool(config.own("attention_bias", default=False)))
-    if config.own("index_topk"):
-        parts += indexer(config, d.hidden, sizes.query_rank, indexer_layers(config, d.layers))
+    sparse = bool(config.own("index_topk"))
+
+    def mixer(layers: Layers, owners: Layers) -> list[Part]:
+        bias = bool(config.own("attention_bias", default=False))
+        own = latent_attention(sizes, layers, bias=bias)
+        return own + (indexer(config, d.hidden, sizes.query_rank, owners) if sparse else [])
+
+    parts += mixer(d.all_layers, indexer_layers(config, d.layers) if sparse else ())
+    draft = draft_layers(config, d, style, lambda layers: mixer(layers, layers))
     parts += networks(config, d, style)
-    return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+    return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
 
 
 def build_longcat(config: Config) -> Parameters:

@@ -25,6 +25,7 @@ from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.parameters.families.decoder import (
     Style,
     attention,
+    draft_layers,
     experts,
     is_tied,
     layer_norms,
@@ -41,7 +42,10 @@ def build(config: Config, style: Style, mixer: Mixer) -> Parameters:
     d = style.read(config, style.defaults)
     parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += mixer(config, d, style) + networks(config, d, style)
-    return Parameters(tuple(parts), d.layers, tied=is_tied(config, style.tied))
+    draft: tuple[Part, ...] = ()
+    if mixer is _qwen_mixer:
+        draft = draft_layers(config, d, style, lambda layers: attention(config, d, style, layers))
+    return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
 
 
 def _chosen(words: list[str], *names: str) -> Layers:
