@@ -66,3 +66,21 @@ NESTED_DEFAULTS: Mapping[str, Mapping[str, int]] = {
     "qwen3_5_moe_text": _sizes(40, 2048, 16, 2, 256, 32768, None),
     "qwen3_next": _sizes(48, 2048, 16, 2, 256, 32768, None),
 }
+
+TEXT_TYPES = {
+    "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "llama4": "llama4_text",
+    "llava": "llama",
+    "mistral3": "mistral",
+    "mllama": "mllama_text_model",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+    "qwen2_audio": "qwen2",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+}
+"""The class of a text config that does not name its own, by the `model_type` around it (same source)."""

@@ -32,21 +32,22 @@ HARMLESS = frozenset(
         "attention_bias attention_layer_norm attention_out_bias attention_qkv_bias block_norm_eps "
         "conv_bias conv_norm layernorm_full_attention_alpha layernorm_full_attention_beta "
         "layernorm_linear_attention_alpha layernorm_linear_attention_beta linear_attn_bias lm_head_bias "
-        "mamba_conv_bias mamba_proj_bias mamba_rms_norm qk_layernorm qkv_bias use_attention_bias "
-        "use_conv_bias use_qkv_bias weight_share_add_bias",
+        "mamba_conv_bias mamba_norm_before_gate mamba_proj_bias mamba_rms_norm mixer_rms_eps qk_layernorm "
+        "qkv_bias use_attention_bias use_conv_bias use_qkv_bias weight_share_add_bias",
         # Scales, caps and gates are arithmetic inside the attention; a learned sink is one logit per head.
         "activation_situ_linear_beta apply_query_key_layer_scaling attention_in_multiplier "
         "attention_multiplier attention_out_multiplier attention_output_gate attention_sink "
         "attention_sinks attention_softmax_in_fp32 attention_value_scale attn_logit_softcapping "
         "attn_output_gate attn_output_multiplier attn_scale attn_temperature_tuning clip_qkv "
-        "fp32_residual_connection key_multiplier lm_head_multiplier max_attn_value mla_scale_kv_lora "
-        "mla_scale_q_lora mla_use_output_gate mup_attn_multiplier query_pre_attn_scalar "
-        "scale_attention_softmax_in_fp32 scale_attn_by_inverse_layer_idx scale_attn_weights "
-        "ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_attn_scale use_full_rank_gate "
-        "use_logn_attn",
+        "fp32_residual_connection kda_lower_bound kda_safe_gate key_multiplier lm_head_multiplier "
+        "max_attn_value mla_scale_kv_lora mla_scale_q_lora mla_use_output_gate mup_attn_multiplier "
+        "query_pre_attn_scalar rescale_every scale_attention_softmax_in_fp32 "
+        "scale_attn_by_inverse_layer_idx scale_attn_weights ssm_in_multiplier ssm_multipliers "
+        "ssm_out_multiplier use_attn_scale use_full_rank_gate use_logn_attn",
         # Positions: which angles are applied, not how many entries are kept.
         "compress_rope_theta global_rope_theta indexer_rope_interleave local_rope_theta mla_use_nope "
-        "no_rope_layer_interval rope_local_base_freq swa_rope_theta",
+        "no_rope_layer_interval relative_attention_max_distance relative_attention_num_buckets "
+        "rope_local_base_freq swa_rope_theta",
         # Kernels and numerics: how the same result is computed, and in which pieces; draft blocks.
         "_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled attn_impl "
         "attn_implementation attn_mode attn_res_block_size attn_uses_sequence_id block_size chunk_size "
@@ -63,11 +64,11 @@ HARMLESS = frozenset(
         "moe_layer_end_index moe_layer_interval moe_layer_start_index moe_num_shared_experts "
         "moe_shared_expert_intermediate_size moe_shared_expert_overlap n_group n_shared_experts "
         "norm_after_topk_group num_expert_group num_local_experts num_shared_expert num_shared_experts "
-        "share_expert_dim shared_expert_intermediate_size shared_intermediate_size topk_group "
-        "use_grouped_topk vocab_size_per_layer_input",
+        "share_expert_dim shared_expert_combination_strategy shared_expert_intermediate_size "
+        "shared_intermediate_size topk_group use_grouped_topk vocab_size_per_layer_input",
         # Bottlenecks of projections other than the cached latent, and weights shared between layers.
-        "a_low_rank_dim adapter_rank decay_low_rank_dim gate_low_rank_dim num_mem_blocks o_groups "
-        "o_lora_rank q_lora_rank qk_head_dim use_shared_attention_adapter v_low_rank_dim",
+        "a_low_rank_dim adapter_rank decay_low_rank_dim gate_low_rank_dim laurel_rank num_mem_blocks "
+        "o_groups o_lora_rank q_lora_rank qk_head_dim use_shared_attention_adapter v_low_rank_dim",
         # Outputs, heads for other tasks, and decoding options of the saved file.
         "add_classification_head add_cross_attention class_num classifier_proj_size "
         "cross_attention_hidden_size head_ffn_ratio lm_head num_beam_groups num_reward_heads "

@@ -154,6 +154,14 @@ def test_sizes_that_a_nested_config_leaves_out_are_its_class_defaults():
     assert values_per_token(shape) == 32 * 32 * (128 + 128)
 
 
+def test_a_nested_config_without_a_type_is_of_its_wrappers_default_type():
+    # transformers' MistralConfig(): 32 layers of 8 KV heads of 128, each with a window of 4096.
+    shape = read_config({"model_type": "mistral3", "text_config": {"vocab_size": 9}})
+    assert shape.model_type == "mistral"
+    assert [part.growth.size for part in shape.components] == [4096]
+    assert sum(tensor.elements for tensor in shape.components[0].entry) == 8 * (128 + 128)
+
+
 def test_sizes_that_a_whole_config_leaves_out_are_missed():
     with pytest.raises(UnsupportedModelError, match="num_attention_heads: missing"):
         read_config({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2})

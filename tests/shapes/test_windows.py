@@ -184,6 +184,23 @@ def test_layers(config, expected):
     assert plan({**SIZES, **config}) == expected
 
 
+def test_the_mtp_layers_of_mimo_v2_slide_with_the_heads_of_window_layers():
+    config = {
+        **SIZES,
+        "model_type": "mimo_v2_flash",
+        "sliding_window": 128,
+        "sliding_window_size": 128,
+        "swa_num_key_value_heads": 4,
+        "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0],
+        "num_nextn_predict_layers": 2,
+    }
+    (draft,) = read_config(config).draft
+    assert (draft.layers, draft.kind, draft.growth.size) == ((6, 7), SLIDING, 128)
+    assert sum(tensor.elements for tensor in draft.entry) == 4 * (32 + 32)
+    # transformers counts the current token on top of sliding_window_size.
+    assert [part[3] for part in plan(config, "transformers")] == [0, 129]
+
+
 def test_engines_that_keep_other_windows():
     mimo = {**SIZES, "model_type": "mimo", "sliding_window": 512, "use_sliding_window": False}
     assert plan(mimo) == [(FULL, (0, 1, 2, 3, 4, 5), ENTRY, 0)]
@@ -214,6 +231,8 @@ def test_engines_that_keep_other_windows():
             "use_bidirectional_attention",
         ),
         ({"model_type": "mimo_v2_flash", "sliding_window": 8}, "hybrid_layer_pattern"),
+        ({"model_type": "mimo_v2_flash", "sliding_window": 8, "layer_types": None}, "hybrid_layer_pattern"),
+        ({"model_type": "cohere2_moe", "sliding_window": 8}, "layer_types: missing"),
         (
             {"model_type": "llama4_text", "attention_chunk_size": 8, "no_rope_layers": [1, 0]},
             "2 entries for 6 layers",

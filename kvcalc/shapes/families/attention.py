@@ -10,14 +10,16 @@ from kvcalc.shapes.context import longest_context
 from kvcalc.shapes.layer_words import assemble, layer_words
 
 MODEL_TYPES = (
-    *("aquila", "apertus", "arcee", "arctic", "baichuan", "bloom", "codegen", "cohere"),
-    *("ernie4_5", "ernie4_5_moe", "exaone", "flex_olmo", "fuyu"),
-    *("gemma", "glm", "glm4", "glm4_moe", "glm4v", "glm4v_text", "glm4v_moe", "glm4v_moe_text"),
-    *("gpt2", "gpt_neox", "gptj", "granite", "granitemoe", "granitemoeshared", "grok-1", "helium"),
-    *("hunyuan_v1_dense", "internlm", "internlm2", "internlm3", "jais", "llama", "llava", "llava_llama"),
-    *("minicpm", "minimax_m2", "molmo", "nemotron", "olmo", "olmo2", "olmoe", "openmoe", "opt", "orion"),
-    *("paddleocr_vl", "paddleocr_vl_text", "persimmon", "phi", "phi-msft", "qwen", "seed_oss"),
-    *("stablelm", "stablelm_epoch", "xverse", "Yi"),
+    *("apertus", "aquila", "arcee", "arctic", "aria_text", "baichuan", "bitnet", "bloom", "chameleon"),
+    *("codegen", "cohere", "emu3_text_model", "ernie4_5", "ernie4_5_moe", "ernie4_5_vl_moe"),
+    *("ernie4_5_vl_moe_text", "exaone", "flex_olmo", "fuyu", "gemma", "glm", "glm4", "glm4_moe"),
+    *("glm4v", "glm4v_moe", "glm4v_moe_text", "glm4v_text", "glm_ocr_text", "gpt2", "gpt_neox", "gptj"),
+    *("granite", "granite4_vision_text", "granite_docling_text", "granitemoe", "granitemoeshared"),
+    *("grok-1", "helium", "hunyuan_v1_dense", "hunyuan_vl_text", "hy_v3", "hyperclovax", "internlm"),
+    *("internlm2", "internlm3", "jais", "jais2", "llama", "llava", "llava_llama", "minicpm"),
+    *("minimax_m2", "molmo", "molmo2_text", "nanochat", "nemotron", "olmo", "olmo2", "olmoe"),
+    *("openmoe", "opt", "orion", "paddleocr_vl", "paddleocr_vl_text", "persimmon", "phi", "phi-msft"),
+    *("qwen", "seed_oss", "solar_open", "stablelm", "stablelm_epoch", "xverse", "Yi"),
 )
 
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")

@@ -51,7 +51,7 @@ def read_gated_deltanet(config: Config, layers: Sequence[int]) -> Component:
 def read_layer_words(config: Config, layers: int) -> list[str]:
     """Return each layer's word: as listed, else full attention at every n-th layer."""
     interval = config.size("full_attention_interval", default=None)
-    if interval is None and not config.has("layer_types"):
+    if interval is None and config.own("layer_types") is None:
         raise config.refuse("layer_types", "missing, and no full_attention_interval either")
 
     def word(layer: int) -> str:

@@ -11,7 +11,6 @@ from kvcalc.shapes.families.sliding_window import windowed_shape
 RHYTHM = {
     "afmoe": 4,
     "cohere2": 4,
-    "cohere2_moe": 4,
     "exaone4": 4,
     "exaone_moe": 4,
     "gemma2": 2,
@@ -23,7 +22,7 @@ RHYTHM = {
 }
 """Every n-th layer is full; n as transformers' config classes have it when the file does not say."""
 
-MODEL_TYPES = (*RHYTHM, "cwm", "ministral")
+MODEL_TYPES = (*RHYTHM, "cohere2_moe", "cwm", "ministral")
 
 PATTERN = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
 
@@ -37,6 +36,11 @@ def rhythm(config: Config) -> Callable[[int], str]:
         return lambda layer: "sliding_attention"
     if config.model_type == "cwm":  # full layers come first in each group of four
         return lambda layer: "sliding_attention" if layer % 4 else "full_attention"
+    if config.model_type == "cohere2_moe":  # its dense layers have a rhythm of their own
+        config.own("prefix_dense_sliding_window_pattern")
+        if config.own("layer_types") is None:
+            raise config.refuse("layer_types", "missing")
+        return lambda layer: "full_attention"
     every = config.size(*PATTERN, default=RHYTHM[config.model_type])
     return lambda layer: "sliding_attention" if (layer + 1) % every else "full_attention"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kvcalc.shapes.components import Growth, ModelShape
 from kvcalc.shapes.config import Config
-from kvcalc.shapes.families.attention import full_draft, kv_component, read_dimensions, shape_of
+from kvcalc.shapes.families.attention import draft_layers, kv_component, read_dimensions, shape_of
 from kvcalc.shapes.layer_words import assemble, layer_words
 
 MODEL_TYPES = ("mimo_v2_flash", "mimo_v2")
@@ -22,7 +22,7 @@ def build(config: Config) -> ModelShape:
     config.own("attention_chunk_size", "sliding_window_size")
     window = Growth("window", config.size("sliding_window", "sliding_window_size"))
     pattern = config.integers("hybrid_layer_pattern", full.layers)
-    if pattern is None and not config.has("layer_types"):
+    if pattern is None and config.own("layer_types") is None:
         raise config.refuse("hybrid_layer_pattern", "missing, and no layer_types either")
 
     components = assemble(
@@ -43,7 +43,9 @@ def build(config: Config) -> ModelShape:
             ],
         },
     )
-    shape = shape_of(config, full, components, draft=full_draft(config, full))
+    drafts = draft_layers(config, full.layers)  # MTP layers slide too
+    draft = kv_component("sliding_window", drafts, heads, key_dim, value_dim, query_heads, window)
+    shape = shape_of(config, full, components, draft=(draft,) if drafts else ())
     if not config.own("sliding_window_size"):
         return shape
     # transformers reads sliding_window_size as tokens before the current one, and adds that one.

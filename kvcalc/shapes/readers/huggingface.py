@@ -9,7 +9,7 @@ from typing import Any
 from kvcalc.errors import ProfileError, UnsupportedModelError
 from kvcalc.shapes.components import ModelShape
 from kvcalc.shapes.config import Config
-from kvcalc.shapes.defaults import NESTED_DEFAULTS
+from kvcalc.shapes.defaults import NESTED_DEFAULTS, TEXT_TYPES
 from kvcalc.shapes.families import builders, family_for
 from kvcalc.shapes.readers.json_file import checked_object, read_json
 from kvcalc.shapes.readers.quantization import declared_kv_dtype
@@ -50,6 +50,8 @@ def read_config(source: str | Path | Mapping[str, Any], where: str | None = None
 def shape_from(data: Mapping[str, Any], sidecar: Mapping[str, Any] | None, where: str) -> ModelShape:
     """Return the shape of parsed files: the config, and the quantization sidecar if there is one."""
     config = Config(data, where)
+    if config.nested and config.outer_model_type in TEXT_TYPES:
+        config = config.with_defaults({"model_type": TEXT_TYPES[config.outer_model_type]})
     model_type = _known_type(config)
     if not config.model_type:
         config = Config({**data, "model_type": model_type}, where)
