@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, get_type_hints
 
-from kvcalc.output.format import human
+from kvcalc.output.format import human, large_count
 from kvcalc.results import plain
 
 
@@ -26,6 +26,7 @@ class Column:
     name: str
     unit: str = ""
     share: bool = False  # a number without dimension that people read as a percentage
+    large: bool = False  # a count that people read by its magnitude, such as "70 B" parameters
 
     @property
     def header(self) -> str:
@@ -34,6 +35,8 @@ class Column:
 
     def text(self, value: object) -> str:
         """Return a value of this column for people."""
+        if self.large and isinstance(value, (int, float)):
+            return large_count(value)
         return human(value, self.unit, share=self.share)
 
 

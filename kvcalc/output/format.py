@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_MAGNITUDES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 _TIMES = (
     (3600.0, 7200.0, "h"),
@@ -100,6 +101,19 @@ def _positive(number: float, unit: str, share: bool) -> str:
 
 def _count(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else significant(number)
+
+
+def large_count(number: float) -> str:
+    """Return a count with its magnitude, as model sizes are spoken of; B is billion, as in "70B".
+
+    >>> large_count(671_026_404_352), large_count(596_049_920), large_count(999_600_000), large_count(812)
+    ('671 B', '596 M', '1.00 B', '812')
+    """
+    rounded = float(f"{number:.2e}")
+    for factor, sign in _MAGNITUDES:
+        if rounded >= factor:
+            return f"{significant(number / factor)} {sign}"
+    return _count(number)
 
 
 def _prefixed(number: float, sign: str) -> str:
@@ -208,7 +222,7 @@ def label(name: str) -> str:
     return " ".join(_UPPER.get(word, word) for word in name.split("_"))
 
 
-_UPPER = {"kv": "KV", "gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "p50": "P50", "p95": "P95", "p99": "P99"}
+_UPPER = {"kv": "KV", "mla": "MLA", "mlp": "MLP", "lm": "LM", "gpu": "GPU", "gpus": "GPUs", "cpu": "CPU"}
 
 _ASCII = str.maketrans(
     {"█": "#", "▏": "|", "▶": ">", "─": "-", "µ": "u", "×": "x", "–": "-", "—": "-", "…": "...",  # noqa: RUF001

@@ -11,11 +11,11 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.output.fields import Table
-from kvcalc.results import KV, UNLIMITED, KVResult, PlanResult, RestoreResult, Result, units_of
+from kvcalc.results import KV, UNLIMITED, KVResult, ModelResult, PlanResult, RestoreResult, Result, units_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
-RESULTS: tuple[type[Result], ...] = (PlanResult, KVResult, RestoreResult)
+RESULTS: tuple[type[Result], ...] = (PlanResult, KVResult, RestoreResult, ModelResult)
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 Schema = dict[str, Any]

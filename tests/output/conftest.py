@@ -13,13 +13,16 @@ from kvcalc.results import (
     Inverse,
     KVResult,
     Memory,
+    ModelResult,
     Offload,
+    ParameterCounts,
     PlanResult,
     PoolRow,
     Prefill,
     RestoreResult,
     Source,
     Views,
+    Weights,
 )
 
 GB = 10**9
@@ -107,6 +110,21 @@ def kv_result(kv):
         memory=pool,
         inverse=Inverse(sequences=3, longest=None, smallest_pool=None),
     )
+
+
+@pytest.fixture
+def model_result(kv):
+    return ModelResult(
+        inputs={"model": "a-70b", "weights_dtype": None},
+        sources={"model": Source("published", "https://example.org/a-70b", note="read from a config")},
+        warnings=(),
+        assumptions=(),
+        name="a-70b", hub="example/a-70b", model_type="llama", layers=80, hidden=8192, query_heads=64,
+        max_tokens=131_072, dtype="bf16",
+        parameters=ParameterCounts(70 * GB, 7 * GB, {"norms": 1_000_000, "mlp": 69_999_000_000}),
+        weights=Weights(72 * GB, {"bf16": 4 * GB, "fp8": 68 * GB}),
+        kv=kv,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -13,9 +13,14 @@ def stored(name):
     return json.loads((schema.FOLDER / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(params=["plan", "kv", "restore"])
-def case(request, plan_result, kv_result, restore_result):
-    results = {"plan": plan_result, "kv": kv_result, "restore": restore_result}
+@pytest.fixture(params=["plan", "kv", "restore", "model-show"])
+def case(request, plan_result, kv_result, restore_result, model_result):
+    results = {
+        "plan": plan_result,
+        "kv": kv_result,
+        "restore": restore_result,
+        "model-show": model_result,
+    }
     return results[request.param], stored(f"{request.param}-1.json")
 
 
@@ -99,3 +104,21 @@ def test_a_list_validates():
     assert body["rows"] == [{"name": "a", "capacity": 8e10}]
     assert body["units"] == {"rows.capacity": "byte"}
     jsonschema.validate(body, stored("table-1.json"))
+
+
+def test_a_model_has_the_keys_of_the_contract(model_result):
+    body = json.loads(render(model_result, "json"))
+    assert body["parameters"] == {
+        "total": 70_000_000_000,
+        "active": 7_000_000_000,
+        "by_part": {"norms": 1_000_000, "mlp": 69_999_000_000},
+    }
+    assert body["weights"] == {"bytes": 72e9, "by_dtype": {"bf16": 4e9, "fp8": 68e9}}
+    assert body["kv"]["bytes_per_token"] == 327_680
+    assert body["units"]["weights.bytes"] == "byte"
+
+
+def test_a_model_whose_weights_are_not_understood_has_null_for_them(model_result):
+    body = json.loads(render(replace(model_result, parameters=None, weights=None), "json"))
+    assert (body["parameters"], body["weights"]) == (None, None)
+    jsonschema.validate(body, stored("model-show-1.json"))

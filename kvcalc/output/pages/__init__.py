@@ -10,6 +10,7 @@ _MODULES = {
     "kvcalc.plan/1": "kvcalc.output.pages.plan",
     "kvcalc.kv/1": "kvcalc.output.pages.kv",
     "kvcalc.restore/1": "kvcalc.output.pages.restore",
+    "kvcalc.model-show/1": "kvcalc.output.pages.model_show",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

@@ -10,13 +10,29 @@ _SHOWN_ASSUMED = 6
 
 
 def footer(result: Result) -> tuple[Lines, ...]:
-    """Return the closing blocks; one without anything to say is left out."""
+    """Return the closing blocks of an answer that formulas have computed."""
+    return (*remarks(result), Lines("", tuple(_sources(result))))
+
+
+def remarks(result: Result) -> tuple[Lines, ...]:
+    """Return warnings and assumptions; a block without anything to say is left out."""
     blocks = (
         Lines("Warnings", tuple(Cell(line, "warn") for line in result.warnings), bullet=True),
         Lines("Assumptions", tuple(result.assumptions), bullet=True),
-        Lines("", tuple(_sources(result))),
     )
     return tuple(block for block in blocks if block.lines)
+
+
+def source_list(result: Result) -> Lines:
+    """Return where each value is from, one source a line."""
+    return Lines(
+        "Sources", tuple(_told(name, source) for name, source in result.sources.items()), bullet=True
+    )
+
+
+def _told(name: str, source: Source) -> str:
+    said = "; ".join(part for part in (source.as_printed, source.kind, source.source, source.note) if part)
+    return f"{name}: {said}"
 
 
 def _sources(result: Result) -> list[Cell]:

@@ -1,7 +1,7 @@
 """The page of `kvcalc kv`: what one token and one sequence cost, component by component."""
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import ABSENT, bytes_text
+from kvcalc.output.format import ABSENT, bytes_text, label
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
@@ -37,9 +37,9 @@ def components(title: str, kv: KV) -> Grid:
     tokens = text(kv, "tokens")
     rows: list[tuple[Cell | str, ...]] = [
         (
-            row.kind.replace("_", " "),
+            label(row.kind),
             str(row.layers),
-            text(row, "bytes_per_token"),
+            text(row, "bytes_per_token") if row.bytes_per_token else ABSENT,
             text(row, "constant_bytes") if row.constant_bytes else ABSENT,
             text(row, "cap_tokens"),
             text(row, "bytes"),
