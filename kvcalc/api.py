@@ -22,10 +22,8 @@ from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
 from kvcalc.errors import SettingsError
 from kvcalc.model import Model
-from kvcalc.parameters.quantization import with_dtype
-from kvcalc.planning.plan import Plan, kv_of, pool_of
 from kvcalc.planning.notebook import Call, Notebook
-from kvcalc.planning.restore import Given, restore_of
+from kvcalc.planning.plan import Plan, kv_of, pool_of
 from kvcalc.profiles import Hardware
 from kvcalc.results import (
     Inverse,
@@ -204,6 +202,8 @@ def model_answer(name: str, weights_dtype: str | None = None) -> ModelResult:
     found = models.load(name)
     shape, parameters = found.shape, found.parameters
     if parameters is not None and weights_dtype is not None:
+        from kvcalc.parameters.quantization import with_dtype
+
         parameters = with_dtype(parameters, weights_dtype)
     layout = lay_out(shape, EngineSettings())
     return ModelResult(
@@ -221,7 +221,9 @@ def model_answer(name: str, weights_dtype: str | None = None) -> ModelResult:
         dtype=shape.dtype,
         parameters=None
         if parameters is None
-        else ParameterCounts(parameters.total, parameters.active, dict(parameters.by_part)),
+        else ParameterCounts(
+            parameters.total, parameters.active, {str(name): n for name, n in parameters.by_part.items()}
+        ),
         weights=None if parameters is None else Weights(parameters.bytes, parameters.by_dtype),
         kv=kv_of(shape, layout, _length(None, found)),
     )
@@ -257,6 +259,8 @@ def restore_calls(
     question: Question, bandwidths: Sequence[float | str] = ()
 ) -> tuple[RestoreResult, tuple[Call, ...]]:
     """Answer `restore` for a question, together with the formulas as they were called."""
+    from kvcalc.planning.restore import Given, restore_of
+
     question = with_file(question)
     overrides, size, remaining = restore_values(question)
     tiers = (*(bandwidth_tier(rate) for rate in bandwidths), *given_tiers(question))

@@ -176,7 +176,7 @@ def _stem(file: Path) -> str:
 
 def _builtin(name: str) -> Model:
     file = builtin("models") / f"{name}.yaml"
-    row = _table().get(name)
+    row = _row(name)
     if row is not None and row["crc32"] == zlib.crc32(file.read_bytes()):
         return from_document(row["model"], f"models/{name}.yaml")
     from kvcalc.documents import read
@@ -184,19 +184,28 @@ def _builtin(name: str) -> Model:
     return from_document(read(file), f"models/{name}.yaml")
 
 
+def _row(name: str) -> Mapping[str, Any] | None:
+    """Return one row of the table; only its line is parsed, since the table has hundreds."""
+    start = f"{json.dumps(name)}: "
+    for line in _table_text().splitlines():
+        if line.startswith(start):
+            return dict(json.loads(line.removeprefix(start).removesuffix(",")))
+    return None
+
+
 @cache
-def _table() -> Mapping[str, Any]:
+def _table_text() -> str:
     try:
-        text = (builtin("models") / TABLE).read_text(encoding="utf-8")
+        return (builtin("models") / TABLE).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}  # the YAML files alone will do, at the price of reading them
-    return dict(json.loads(text)["models"])
+        return ""  # the YAML files alone will do, at the price of reading them
 
 
 @cache
 def _aliases() -> Mapping[str, str]:
     aliases: dict[str, str] = {}
-    for name, row in _table().items():
+    rows = json.loads(_table_text())["models"] if _table_text() else {}
+    for name, row in rows.items():
         document = row["model"]
         for alias in (*document.get("aliases", ()), document.get("hub", "")):
             if alias:

@@ -311,7 +311,15 @@ def _tier(name: str, said: Mapping[str, Said]) -> TierUse:
         except KvcalcError as error:
             raise type(error)(f"{item.where}: {error}") from None
     source = Source("given", said["bandwidth"].where, str(said["bandwidth"].value))
-    return TierUse(name=name, source=source, **values)
+    return TierUse(
+        name=name,
+        bandwidth=values["bandwidth"],
+        setup=values.get("setup", 0.0),
+        capacity=values.get("capacity"),
+        iops=values.get("iops"),
+        io_size=values.get("io_size"),
+        source=source,
+    )
 
 
 def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN401 - as parsed

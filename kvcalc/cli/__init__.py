@@ -48,6 +48,9 @@ def _parser_error(error: Exception) -> int:
     """Say what the option parser objected to, in one line; anything else is a bug and stays one."""
     if type(error).__name__ == "Abort":
         return INTERRUPTED
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error}\n")
+        return BAD_INPUT
     message = getattr(error, "format_message", None)
     if message is None:
         raise error
@@ -63,7 +66,10 @@ def _complain(message: str) -> int:
 def _application(arguments: Sequence[str]) -> Callable[..., Any]:
     import typer
 
+    from kvcalc.cli.parsing import Group
+
     app = typer.Typer(
+        cls=Group,
         name="kvcalc",
         help="Does this model's KV cache fit this machine, what limits it first, and is moving it worth it?",
         no_args_is_help=True,

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from kvcalc.cli.answer import answer, check_format
-from kvcalc.cli.options import Command, Format, Save
+from kvcalc.cli.options import Format, Save
+from kvcalc.cli.parsing import Command
 
 
 def register(app: typer.Typer) -> None:

@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from kvcalc.cli.answer import answer, check_format
-from kvcalc.cli.options import Command, Format, Save, Set, assignments
+from kvcalc.cli.options import Format, Save, Set, assignments
+from kvcalc.cli.parsing import Command, Group
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Hardware profiles: list, show.")
+    group = typer.Typer(cls=Group, no_args_is_help=True, help="Hardware profiles: list, show.")
     group.command("list", cls=Command)(list_hardware)
     group.command("show", cls=Command, no_args_is_help=True)(show)
     app.add_typer(group, name="hardware")

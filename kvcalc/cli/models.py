@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from kvcalc.cli.answer import answer, check_format, warn
-from kvcalc.cli.options import Command, Format, Save
+from kvcalc.cli.options import Format, Save
+from kvcalc.cli.parsing import Command, Group
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Model profiles: list, show, import.")
+    group = typer.Typer(cls=Group, no_args_is_help=True, help="Model profiles: list, show, import.")
     group.command("list", cls=Command)(list_models)
     group.command("show", cls=Command, no_args_is_help=True)(show)
     group.command("import", cls=Command, no_args_is_help=True)(import_model)

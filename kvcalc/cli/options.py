@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import SettingsError
@@ -42,27 +41,6 @@ _METAVARS = {
     "1/second": "PER SECOND",
     "USD/second": "USD/TIME",
 }
-
-
-class _AsTyped:
-    """A conversion that leaves the text as typed."""
-
-    def coerce(self, value: Any, **_: Any) -> Any:  # noqa: ANN401 - text, a flag, or several texts
-        return value
-
-
-class Command(TyperCommand):
-    """A command all of whose options are text or flags; kvcalc reads them with its own units.
-
-    Typer from 0.27 on asks pydantic to convert each option, and importing that takes as long as numpy
-    does.  There is nothing to convert here, so the conversion is set beforehand; releases before that
-    do not look at it.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as typer passes them
-        super().__init__(*arguments, **options)
-        for parameter in self.params:
-            parameter._runtime_param = _AsTyped()  # type: ignore[attr-defined]
 
 
 def keyed(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

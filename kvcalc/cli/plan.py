@@ -7,7 +7,8 @@ import typer
 
 from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations, warn
-from kvcalc.cli.options import Command, Explain, Format, On, Save, Set, Tiers, keyed, question
+from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
+from kvcalc.cli.parsing import Command
 
 
 def register(app: typer.Typer) -> None:

@@ -37,11 +37,11 @@ class ComponentBytes:
         return self.growth.size if self.growth.kind in ("window", "chunk") else None
 
     def payload_at(self, tokens: Tokens) -> Bytes:
-        """Useful bytes after `tokens` tokens."""
+        """Return the useful bytes after `tokens` tokens."""
         return self.payload * self.growth.entries(tokens)
 
     def stored_at(self, tokens: Tokens) -> Bytes:
-        """Bytes after `tokens` tokens as stored, scales and padding included."""
+        """Return the bytes after `tokens` tokens as stored, scales and padding included."""
         return self.stored * self.growth.entries(tokens)
 
 
@@ -96,24 +96,24 @@ class Layout(ABC):
         return sum(part.constant_bytes for part in self.logical)
 
     def payload(self, tokens: Tokens, per_gpu: bool = False) -> Bytes:
-        """Useful bytes of one sequence of `tokens` tokens."""
+        """Return the useful bytes of one sequence of `tokens` tokens."""
         parts = self.per_gpu if per_gpu else self.logical
         return sum((part.payload_at(tokens) for part in parts), tokens * 0.0)
 
     def serialized(self, tokens: Tokens, per_gpu: bool = False) -> Bytes:
-        """Bytes of one sequence as stored or sent, scales and padding included."""
+        """Return the bytes of one sequence as stored or sent, scales and padding included."""
         parts = self.per_gpu if per_gpu else self.logical
         return sum((part.stored_at(tokens) for part in parts), tokens * 0.0)
 
     @abstractmethod
     def reserved(self, tokens: Tokens) -> Bytes:
-        """Bytes the allocator of one GPU must hold for one sequence of `tokens` tokens."""
+        """Return the bytes that the allocator of one GPU must hold for a sequence of `tokens` tokens."""
 
     @abstractmethod
     def pool(self, size: float) -> Pool:
-        """Blocks, tokens and concurrency that `size` bytes of KV memory per GPU give."""
+        """Return the blocks, tokens and concurrency that `size` bytes of KV memory per GPU give."""
 
     def sessions(self, size: float, tokens: int) -> int:
-        """Whole sequences of `tokens` tokens that `size` bytes of KV memory per GPU hold."""
+        """Return how many sequences of `tokens` tokens fit in `size` bytes of KV memory per GPU."""
         need = float(self.reserved(tokens))
         return int(size // need) if need > 0 else 0

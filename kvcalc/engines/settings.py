@@ -24,7 +24,9 @@ class EngineSettings:
     ssm_dtype: str = "auto"
     block_size: int | None = None
     page_size: int | None = None  # SGLang's name for the block size
-    kernel_block: int | None = None  # smallest block the attention kernel takes (16; 64 on some ROCm backends)
+    kernel_block: int | None = (
+        None  # smallest block the attention kernel takes (16; 64 on some ROCm backends)
+    )
     max_len: int | None = None
     max_batched_tokens: int | None = None
     max_seqs: int | None = None

@@ -1,6 +1,5 @@
 """Does the load fit in the device, and does it run out of bytes or of bytes per second first?"""
 
-import numpy as np
 
 from kvcalc.formulas._domain import Words, ceil_div, excess, not_negative, positive, word
 from kvcalc.formulas.transfer import burst_time
@@ -260,5 +259,6 @@ def first_limit(capacity: Share, bandwidth: Share) -> Words:
     'bandwidth'
     """
     c, b = not_negative(capacity, "capacity"), not_negative(bandwidth, "bandwidth")
-    near = np.abs(c - b) <= TIE_TOLERANCE * np.maximum(c, b)
+    # Written without c - b, which is no number where a full machine makes one of them infinite.
+    near = (c <= b * (1 + TIE_TOLERANCE)) & (b <= c * (1 + TIE_TOLERANCE))
     return word([near, c > b, c < b], ["tie", "capacity", "bandwidth"])
