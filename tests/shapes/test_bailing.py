@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.bailing import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 RING = {
     "model_type": "bailing_moe_linear",
@@ -48,3 +49,10 @@ def test_a_convolution_kernel_tells_kda_from_lightning():
 def test_a_group_size_of_zero_is_refused():
     with pytest.raises(UnsupportedModelError, match="layer_group_size"):
         build(Config({**RING, "layer_group_size": 0}))
+
+
+def test_further_keys_of_published_checkpoints_change_nothing():
+    published = {"group_norm_size": 4, "linear_silu": True, "use_sliding_window": False, "topk_group": 4}
+    assert read_config({**RING, **published}).components == build(Config(RING)).components
+    with pytest.raises(UnsupportedModelError, match="use_sliding_window"):
+        build(Config({**RING, "use_sliding_window": True}))

@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.encoder_decoder import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 WHISPER = {
     "model_type": "whisper",
@@ -53,3 +54,8 @@ def test_bart_reads_as_many_tokens_as_it_has_positions():
 def test_heads_that_do_not_divide_the_width_are_refused():
     with pytest.raises(UnsupportedModelError, match="decoder_attention_heads: 7 heads do not divide"):
         build(Config({**WHISPER, "decoder_attention_heads": 7}))
+
+
+def test_further_keys_of_published_checkpoints_change_nothing():
+    published = {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128}
+    assert read_config({**T5, **published}).components == build(Config(T5)).components

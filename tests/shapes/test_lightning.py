@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.lightning import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 MINIMAX = {
     "model_type": "minimax_text_01",
@@ -35,3 +36,8 @@ def test_words_and_numbers_say_the_same():
 def test_odd_numbers_are_refused(numbers):
     with pytest.raises(UnsupportedModelError, match="attn_type_list"):
         build(Config({**MINIMAX, "attn_type_list": numbers}))
+
+
+def test_further_keys_of_published_checkpoints_change_nothing():
+    published = {"shared_moe_mode": "sigmoid", "layernorm_linear_attention_alpha": 3.5, "postnorm": True}
+    assert read_config({**MINIMAX, **published}).components == build(Config(MINIMAX)).components

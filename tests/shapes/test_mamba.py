@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.mamba import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 MAMBA = {
     "model_type": "mamba",
@@ -64,3 +65,17 @@ def test_jamba_attends_once_per_period():
 def test_an_odd_jamba_is_refused_by_key(key, value):
     with pytest.raises(UnsupportedModelError, match=key):
         build(Config({**JAMBA, key: value}))
+
+
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        (JAMBA, {"mamba_inner_layernorms": True, "mamba_dt_rank": 4, "expert_layer_period": 2}),
+        (
+            {**MAMBA, "model_type": "falcon_mamba", "intermediate_size": 64},
+            {"mixer_rms_eps": 1e-6, "use_mambapy": False, "time_step_rank": 256},
+        ),
+    ],
+)
+def test_further_keys_of_published_checkpoints_change_nothing(model, published):
+    assert read_config({**model, **published}).components == build(Config(model)).components

@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.mamba2 import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 MAMBA2 = {
     "model_type": "mamba2",
@@ -130,3 +131,31 @@ def test_zamba2_adds_attention_of_double_width_to_hybrid_layers():
 def test_zamba2_reads_ids_where_words_are_missing():
     config = {**ZAMBA2, "layers_block_type": None, "hybrid_layer_ids": [1, 3]}
     assert build(Config(config)).components == build(Config(ZAMBA2)).components
+
+
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        (
+            {**HYBRID, "model_type": "falcon_h1", "mamba_d_ssm": 128, "head_dim": 32},
+            {"mamba_norm_before_gate": True, "mamba_use_mlp": True, "attn_layer_indices": None}
+            | {"attention_in_multiplier": 1.1, "ssm_multipliers": [1.0, 2.0], "mamba_chunk_size": 256},
+        ),
+        (
+            {**HYBRID, "model_type": "bamba", "attn_layer_indices": [2]},
+            {"attn_rotary_emb": 64, "mamba_conv_bias": True, "num_logits_to_keep": 1},
+        ),
+        (
+            ZAMBA2,
+            {"kv_channels": 8, "num_query_groups": 4, "lora_rank": 128, "gated_linear_unit": True}
+            | {"use_shared_block_lora": True, "use_mem_eff_path": True, "chunk_size": 256},
+        ),
+    ],
+)
+def test_further_keys_of_published_checkpoints_change_nothing(model, published):
+    assert read_config({**model, **published}).components == build(Config(model)).components
+
+
+def test_query_groups_that_contradict_the_kv_heads_are_refused():
+    with pytest.raises(UnsupportedModelError, match="num_query_groups: 2 contradicts 4 KV heads"):
+        build(Config({**ZAMBA2, "num_query_groups": 2}))

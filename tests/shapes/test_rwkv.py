@@ -5,6 +5,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.rwkv import build
+from kvcalc.shapes.readers.huggingface import read_config
 
 RWKV4 = {"model_type": "rwkv", "num_hidden_layers": 2, "hidden_size": 64, "context_length": 1024}
 RWKV7 = {
@@ -38,3 +39,9 @@ def test_rwkv7_keeps_a_square_matrix_per_head():
 def test_an_odd_rwkv7_is_refused_by_key(key, value):
     with pytest.raises(UnsupportedModelError, match=key):
         build(Config({**RWKV7, key: value}))
+
+
+def test_further_keys_of_published_checkpoints_change_nothing():
+    assert read_config({**RWKV4, "rescale_every": 6}).components == build(Config(RWKV4)).components
+    widths = {"value_dim": [64, 64], "attn_mode": "chunk", "decay_low_rank_dim": 64}
+    assert read_config({**RWKV7, **widths}).components == build(Config(RWKV7)).components

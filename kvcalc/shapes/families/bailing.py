@@ -16,6 +16,12 @@ from kvcalc.shapes.families.recurrent import conv_rows
 
 MODEL_TYPES = ("bailing_moe_linear", "bailing_hybrid")
 
+ARITHMETIC = (
+    *("group_norm_size", "linear_mode", "linear_rope", "linear_silu", "use_linear_silu"),
+    *("gated_attention_proj_granularity_type", "kda_lower_bound", "kda_safe_gate", "no_kda_lora"),
+)
+"""Keys about how linear layers compute, not about what they keep."""
+
 
 def _is_attention(layer: int, layers: int, group: int) -> bool:
     """Whether a layer ends its group, or belongs to a last group that is not whole."""
@@ -39,6 +45,9 @@ def build(config: Config) -> ModelShape:
     """Build the shape of a Ling or Ring hybrid."""
     dimensions = read_dimensions(config)
     group = config.size("layer_group_size")
+    if config.flag("use_sliding_window"):
+        raise config.refuse("use_sliding_window", "a window is not understood between linear layers")
+    config.own(*ARITHMETIC)
     attention = [
         layer for layer in range(dimensions.layers) if _is_attention(layer, dimensions.layers, group)
     ]

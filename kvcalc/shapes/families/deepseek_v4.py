@@ -34,6 +34,12 @@ WORDS = {
 }
 """transformers' names of V4's layers, and the `compress_rates` entry each takes its ratio from."""
 
+NOT_CACHED = (
+    *("q_lora_rank", "o_lora_rank", "compress_rope_theta", "candidate_block_size", "candidate_topk_blocks"),
+    *("engram_n_heads", "engram_compressed_vocab_size", "dspark_block_size", "dspark_markov_rank"),
+)
+"""Keys about projections, the choice of rows, lookup tables and drafting."""
+
 
 def _latent(config: Config, width: int) -> tuple[Tensor, ...]:
     rope = config.integer("qk_rope_head_dim")
@@ -171,7 +177,7 @@ def build(config: Config) -> ModelShape:
     parts_of = _Builder(config, dimensions)
     ratios, draft = _ratios(config, dimensions.layers)
     config.own("num_nextn_predict_layers")  # the ratios beyond the model's layers say it better
-    config.own("q_lora_rank", "o_lora_rank", "compress_rope_theta")  # what they shape is not cached
+    config.own(*NOT_CACHED)
     sources = config.integers("kv_source_layer_ids")
     config.integers("index_source_layer_ids")  # who computes an index; its keys are the sources'
     in_transformers: dict[str, tuple[Component, ...]] = {}

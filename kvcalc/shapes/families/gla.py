@@ -26,7 +26,7 @@ def _head_width(config: Config, name: str, hidden: int, heads: int) -> int:
 def build(config: Config) -> ModelShape:
     """Build the shape of a GLA model without short convolutions or attention layers between."""
     dimensions = attention_free(config)
-    config.own("attn_mode")  # which kernel computes the same recurrence
+    config.own("attn_mode", "conv_size")  # the kernel's name, and the width of convolutions that are off
     if config.flag("use_short_conv"):
         raise config.refuse("use_short_conv", "only false is understood")
     for name in ("attn", "num_kv_heads"):

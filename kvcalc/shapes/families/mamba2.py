@@ -120,7 +120,10 @@ def _build_falcon_h1(config: Config) -> ModelShape:
 def _build_zamba2(config: Config) -> ModelShape:
     """Every layer is Mamba-2; hybrid ones also run a shared attention block on a cache of their own."""
     dimensions = read_dimensions(config)
-    config.own("chunk_size")  # of the kernel
+    groups = config.size("num_query_groups", default=dimensions.kv_heads)
+    if groups != dimensions.kv_heads:
+        raise config.refuse("num_query_groups", f"{groups} contradicts {dimensions.kv_heads} KV heads")
+    config.own("chunk_size", "lora_rank", "state_size")  # the kernel's, the adapters', and once more
     width = config.size("attention_hidden_size", default=2 * dimensions.hidden)
     head_dim = config.size("attention_head_dim", default=width // dimensions.query_heads)
     dimensions = replace(dimensions, key_dim=head_dim, value_dim=head_dim)

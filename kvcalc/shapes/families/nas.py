@@ -63,6 +63,7 @@ def _build_openelm(config: Config) -> ModelShape:
     if not kv_heads or not query_heads or min(*kv_heads, *query_heads) < 1:
         raise config.refuse("num_kv_heads", "expected at least one head for each layer")
     head_dim = config.size("head_dim")
+    config.own("num_gqa_groups", "qkv_multipliers", "share_input_output_layers")  # led to the heads above
     dimensions = Dimensions(
         layers, config.size("model_dim"), max(query_heads), max(kv_heads), head_dim, head_dim
     )

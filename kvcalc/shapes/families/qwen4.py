@@ -49,7 +49,7 @@ def build(config: Config) -> ModelShape:
     words = config.words("layer_types", dimensions.layers)
     if words is None:
         raise config.refuse("layer_types", "missing, so that sparse and full layers cannot be told apart")
-    config.own("full_attention_interval")  # layer_types says it all
+    config.own("full_attention_interval", "heads_per_ngram")  # layer_types says it all; a table's heads
     components = assemble(
         config,
         words,

@@ -7,7 +7,7 @@ memory is fp32 in transformers, flash-linear-attention and llama.cpp alike.
 
 from kvcalc.shapes.components import ModelShape, Tensor
 from kvcalc.shapes.config import Config
-from kvcalc.shapes.families.attention import shape_of
+from kvcalc.shapes.families.attention import LAYERS, shape_of
 from kvcalc.shapes.families.recurrent import attention_free, state_component
 
 MODEL_TYPES = ("rwkv", "rwkv7")
@@ -29,9 +29,11 @@ def _memory_rwkv7(config: Config, hidden: int) -> Tensor:
     heads = config.size("num_heads", default=hidden // head_dim)
     if heads * head_dim != hidden:
         raise config.refuse("num_heads", f"{heads} heads of {head_dim} do not make up {hidden}")
-    for name in ("value_dim", "attn"):  # wider values, and attention layers between
-        if config.own(name) is not None:
-            raise config.refuse(name, "only null is understood")
+    if config.own("attn") is not None:
+        raise config.refuse("attn", "attention layers between are not understood")
+    widths = config.own("value_dim")
+    if widths is not None and widths != [hidden] * config.layer_count(*LAYERS):
+        raise config.refuse("value_dim", f"only null or {hidden} for each layer is understood")
     return Tensor("state", heads, head_dim * head_dim, storage="float32")
 
 
