@@ -56,3 +56,8 @@ def test_further_keys_of_published_checkpoints_change_nothing():
     assert read_config({**RING, **published}).components == build(Config(RING)).components
     with pytest.raises(UnsupportedModelError, match="use_sliding_window"):
         build(Config({**RING, "use_sliding_window": True}))
+
+
+def test_linear_layers_with_fewer_key_heads_are_refused():
+    with pytest.raises(UnsupportedModelError, match="num_kv_heads_for_linear_attn"):
+        build(Config({**LING, "num_kv_heads_for_linear_attn": 2}))

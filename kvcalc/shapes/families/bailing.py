@@ -29,7 +29,7 @@ def _is_attention(layer: int, layers: int, group: int) -> bool:
 
 
 def _attention(config: Config, dimensions: Dimensions, layers: Sequence[int]) -> Component:
-    if config.model_type == "bailing_hybrid":
+    if config.model_type == "bailing_hybrid" and config.flag("use_mla", default=True):
         return read_mla(config, layers)
     return dimensions.component("full_attention", layers)
 
@@ -47,6 +47,11 @@ def build(config: Config) -> ModelShape:
     group = config.size("layer_group_size")
     if config.flag("use_sliding_window"):
         raise config.refuse("use_sliding_window", "a window is not understood between linear layers")
+    heads = config.size("num_kv_heads_for_linear_attn", default=dimensions.query_heads)
+    if heads != dimensions.query_heads:
+        raise config.refuse(
+            "num_kv_heads_for_linear_attn", f"{heads} are not the {dimensions.query_heads} heads"
+        )
     config.own(*ARITHMETIC)
     attention = [
         layer for layer in range(dimensions.layers) if _is_attention(layer, dimensions.layers, group)

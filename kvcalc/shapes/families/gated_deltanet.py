@@ -63,6 +63,7 @@ def read_layer_words(config: Config, layers: int) -> list[str]:
 def build(config: Config) -> ModelShape:
     """Build the shape of a hybrid of gated DeltaNet and full attention, as its MTP layers are too."""
     dimensions = read_dimensions(config)
+    config.own("linear_use_gate")  # of the output
     if config.flag("use_sliding_window"):
         raise config.refuse("use_sliding_window", "a window is not understood between linear layers")
     components = assemble(

@@ -74,7 +74,9 @@ def build(config: Config) -> ModelShape:
         raise config.refuse("num_hidden_layers", f"{dimensions.layers} for a pattern of {len(words)} blocks")
     if config.own("sliding_window") is not None:
         raise config.refuse("sliding_window", "a window is not understood between Mamba layers")
-    config.own("expand", "chunk_size")  # the heads alone make up the width; the chunk is the kernel's
+    config.own(
+        "expand", "mamba_expand", "chunk_size"
+    )  # the heads alone make up the width; the chunk is the kernel's
     repeats = config.layer_count("num_nextn_predict_layers", default=0, least=0)
     mtp = _words(config, "mtp_hybrid_override_pattern", "mtp_layers_block_type") or []
     caching = [word for word in mtp if word not in ("mlp", "moe")]
