@@ -48,13 +48,13 @@ def read(
 
     def size(names: tuple[str, ...], absent: int | None = None) -> int:
         fallback = next((known[name] for name in names if name in known), absent)
-        if fallback is None:
-            return config.integer(*names)
-        return config.integer(*names, default=fallback)
+        if config.own(*names) is None and fallback is not None:
+            return fallback
+        return config.size(*names)
 
     hidden = size(HIDDEN)
     heads = size(HEADS, absent=0)
-    dim = head_dim or size(HEAD_DIM, absent=0)
+    dim = head_dim or config.integer(*HEAD_DIM, default=0)
     if not dim and heads:
         if hidden % heads:
             raise UnsupportedModelError(
@@ -64,7 +64,7 @@ def read(
     inner = config.own(*INNER)
     return Dimensions(
         hidden=hidden,
-        layers=layers or size(LAYERS),
+        layers=layers or config.layer_count(*LAYERS),
         heads=heads,
         kv_heads=size(KV_HEADS, absent=heads),
         head_dim=dim,

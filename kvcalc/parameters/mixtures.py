@@ -46,9 +46,12 @@ def read(config: Config, shared_default: int = 0) -> Mixture:
     if shared < 0:
         shared = _uniform(config, SHARED_COUNT, absent=shared_default) * inner
     experts = _uniform(config, EXPERTS, absent=0)
+    top_k = _uniform(config, TOP_K) if experts else 0
+    if top_k > experts:
+        raise UnsupportedModelError(f"{config.where}: {TOP_K[0]}: {top_k} of {experts} experts")
     return Mixture(
         experts=experts,
-        top_k=_uniform(config, TOP_K) if experts else 0,
+        top_k=top_k,
         inner=inner,
         shared_inner=shared,
     )
@@ -70,7 +73,7 @@ def sparse_layers(config: Config, layers: int) -> Layers:
     first = config.integer("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index", default=0)
     last = config.integer("moe_layer_end_index", default=layers - 1)
     step, offset = _period(config, every)
-    dense = config.own("mlp_only_layers") or ()
+    dense = config.integers("mlp_only_layers") or ()
     return tuple(
         layer
         for layer in range(layers)
@@ -92,7 +95,9 @@ def _period(config: Config, every: object) -> tuple[int, int]:
 def _uniform(config: Config, names: tuple[str, ...], absent: int | None = None) -> int:
     value = config.own(*names)
     if isinstance(value, list):
-        if len(set(value)) != 1 or not isinstance(value[0], int):
-            raise UnsupportedModelError(f"{config.where}: {names[0]}: differs from layer to layer")
-        return int(value[0])
+        present = next(name for name in names if config.has(name))
+        sizes = set(config.integers(present) or ())
+        if len(sizes) != 1:
+            raise UnsupportedModelError(f"{config.where}: {present}: differs from layer to layer")
+        return sizes.pop()
     return config.integer(*names) if absent is None else config.integer(*names, default=absent)

@@ -83,11 +83,15 @@ def _scheme(raw: Raw, where: str) -> Scheme:
 def _ignored(raw: Raw, where: str) -> Patterns:
     names: list[str] = []
     for key in ("modules_to_not_convert", "ignore", "exclude_modules", "llm_int8_skip_modules"):
-        value = raw.get(key) or []
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            raise UnsupportedModelError(f"{where}: quantization_config.{key}: expected a list")
-        names += value
+        names += _names(raw, key, where)
     return Patterns(names, where)
+
+
+def _names(raw: Raw, key: str, where: str) -> list[str]:
+    value = raw.get(key) or []
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise UnsupportedModelError(f"{where}: quantization_config.{key}: expected a list")
+    return [str(name) for name in value]
 
 
 def _fp8(raw: Raw, where: str) -> Scheme:
@@ -109,6 +113,8 @@ def _fbgemm(raw: Raw, where: str) -> Scheme:
 
 def _groups(raw: Raw, where: str) -> Scheme:
     bits, group = _whole(raw, "bits", where), _whole(raw, "group_size", where)
+    if not 1 <= bits <= 8 or group >= _MOST_GROUPED:
+        raise UnsupportedModelError(f"{where}: quantization_config: {bits} bits in groups of {group}")
     # GPTQ files hold zero points even when they are symmetric; engines drop those on loading.
     zeros = bool(raw.get("zero_point", not raw.get("sym", False)))
     return Scheme(formats.integer_groups(bits, group, zeros), ignore=_ignored(raw, where))
@@ -127,12 +133,14 @@ def _compressed(raw: Raw, where: str) -> Scheme:
     targets: list[tuple[Patterns, Format]] = []
     default: Format | None = None
     groups = raw.get("config_groups") or {}
+    if not isinstance(groups, Mapping):
+        raise UnsupportedModelError(f"{where}: quantization_config.config_groups: expected a mapping")
     for key, group in groups.items():
         weights = group.get("weights") if isinstance(group, Mapping) else None
         if not isinstance(weights, Mapping):
             raise UnsupportedModelError(f"{where}: quantization_config.config_groups.{key}: no weights")
         chosen = _declared(weights, f"{where}: quantization_config.config_groups.{key}")
-        named = [name for name in group.get("targets") or ["Linear"] if name != "Linear"]
+        named = [name for name in _names(group, "targets", where) if name != "Linear"]
         if named:
             targets.append((Patterns(named, where), chosen))
         else:
@@ -154,10 +162,12 @@ def _declared(weights: Raw, where: str) -> Format:
         for known in (formats.NVFP4, formats.MXFP4):
             if group == known.block_columns:
                 return known
-    if kind == "int" and bits in (4, 8) and isinstance(group, int):
+    if kind == "int" and bits in (4, 8) and isinstance(group, int) and 0 <= group < _MOST_GROUPED:
         return formats.integer_groups(bits, group, zeros=not weights.get("symmetric", True))
     raise UnsupportedModelError(f"{where}: {bits}-bit {kind} in groups of {group} is not known")
 
+
+_MOST_GROUPED = 2**20  # values that share a scale; beyond it the file is malformed
 
 _MODELOPT = {
     "FP8": formats.FP8_TENSOR,

@@ -14,6 +14,7 @@ from kvcalc.parameters.counts import Parameters, Part
 from kvcalc.parameters.formats import BF16, FP16
 from kvcalc.parameters.quantization import quantize, with_dtype
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.defaults import NESTED_DEFAULTS, TEXT_TYPES
 
 Builder = Callable[[Config], Parameters]
 Tower = Callable[[Config, int], list[Part]]
@@ -59,6 +60,7 @@ def count_parameters(
     UnsupportedModelError
         If the `model_type` is unknown or the config lacks a size; nothing is guessed.
     """
+    config = _with_class_defaults(config)
     known = builders()
     builder = known.get(config.model_type)
     if builder is None:
@@ -80,6 +82,15 @@ def count_parameters(
     return quantize(parameters, raw, config.where, expert_dtype=config.own("expert_dtype"))
 
 
+def _with_class_defaults(config: Config) -> Config:
+    """Fill in what a nested text config leaves out because its class has it as default."""
+    if not config.nested:
+        return config
+    if config.outer_model_type in TEXT_TYPES:
+        config = config.with_defaults({"model_type": TEXT_TYPES[config.outer_model_type]})
+    return config.with_defaults(NESTED_DEFAULTS.get(config.model_type, {}))
+
+
 def _with_tower(parameters: Parameters, config: Config) -> Parameters:
     """Add vision or audio towers, or a note that the checkpoint has one that is not understood."""
     tower = tower_builders().get(config.outer_model_type)
@@ -87,9 +98,9 @@ def _with_tower(parameters: Parameters, config: Config) -> Parameters:
     if tower is not None and (sections or config.nested):
         width = next(part.columns for part in parameters.parts if part.name == "embedding")
         return replace(parameters, parts=parameters.parts + tuple(tower(config, width)))
-    if not sections:
+    if not sections and not config.nested:
         return parameters
-    note = f"{sections[0]}: the tower of {config.outer_model_type!r} is not counted"
+    note = f"only the language model of {config.outer_model_type!r} is counted, nothing around it"
     return replace(parameters, notes=(*parameters.notes, note))
 
 

@@ -20,6 +20,8 @@ DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
 
 Extra = Callable[[Config, Dimensions], list[Part]]
 
+_LABELS = 2  # of a scoring model whose config names none, transformers' default
+
 _SCORING = ("ForSequenceClassification", "ForRewardModel", "ForTokenClassification")
 
 
@@ -63,7 +65,7 @@ def switch(config: Config, how: Switch) -> bool:
     if callable(how):
         return how(config)
     key, absent = (how, False) if isinstance(how, str) else how
-    return bool(config.own(key, default=absent))
+    return config.flag(key, default=absent)
 
 
 def build(config: Config, style: Style) -> Parameters:
@@ -82,7 +84,7 @@ def draft_layers(
 
     They take the embedding of the next token beside the hidden state, and share embedding and head.
     """
-    count = config.integer(*DRAFT_LAYERS, default=0)
+    count = config.layer_count(*DRAFT_LAYERS, default=0, least=0)
     layers = tuple(range(d.layers, d.layers + count))
     parts = linear("mtp", "eh_proj", d.hidden, 2 * d.hidden, layers, split="replicated")
     parts += norm("draft_layernorms", (3 + style.norms) * d.hidden, layers) + mixer(layers)
@@ -96,8 +98,10 @@ def draft_layers(
 
 def is_tied(config: Config, absent: bool) -> bool:
     """Return whether the output head shares the embedding's weights."""
-    value = config.get("tie_word_embeddings")
-    return absent if value is None else bool(value)
+    value = config.get("tie_word_embeddings", default=absent)
+    if not isinstance(value, bool):
+        raise config.refuse("tie_word_embeddings", f"expected true or false, got {value!r:.60}")
+    return value
 
 
 def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
@@ -114,7 +118,9 @@ def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
         norm_bias=style.norm_bias,
     )
     if kind.endswith(_SCORING):
-        labels = 1 if kind.endswith("ForRewardModel") else len(config.top.get("id2label") or "ab")
+        named = config.top.get("id2label")
+        labels = len(named) if isinstance(named, Mapping) and named else _LABELS
+        labels = 1 if kind.endswith("ForRewardModel") else labels
         parts += linear("lm_head", "score", labels, d.hidden, split="replicated", quantizable=False)
     return parts + (style.extra(config, d) if style.extra else [])
 

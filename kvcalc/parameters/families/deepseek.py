@@ -21,10 +21,10 @@ def build(config: Config, style: Style) -> Parameters:
     d = dimensions.read(config, head_dim=1)  # latent attention has dimensions of its own
     sizes = read_latent(config, d.hidden, d.heads)
     parts = outside(config, d, style) + layer_norms(config, d, style)
-    sparse = bool(config.own("index_topk"))
+    sparse = config.integer("index_topk", default=0) > 0
 
     def mixer(layers: Layers, owners: Layers) -> list[Part]:
-        bias = bool(config.own("attention_bias", default=False))
+        bias = config.flag("attention_bias")
         own = latent_attention(sizes, layers, bias=bias)
         return own + (indexer(config, d.hidden, sizes.query_rank, owners) if sparse else [])
 
@@ -39,7 +39,7 @@ def build_longcat(config: Config) -> Parameters:
 
     The router also chooses among `zero_expert_num` experts that pass their input on unchanged.
     """
-    d, m = dimensions.read(config, head_dim=1, layers=config.integer("num_layers")), mixtures.read(config)
+    d, m = dimensions.read(config, head_dim=1, layers=config.layer_count("num_layers")), mixtures.read(config)
     sizes, layers = read_latent(config, d.hidden, d.heads), d.all_layers
     style = Style()
     parts = outside(config, d, style) + norm("layernorms", 4 * d.hidden, layers)
@@ -62,7 +62,7 @@ def indexer_layers(config: Config, layers: int) -> Layers:
     pattern = config.own("index_topk_pattern")
     if isinstance(pattern, str):
         return tuple(layer for layer, letter in enumerate(pattern[:layers]) if letter == "F")
-    every = config.integer("index_topk_freq", default=1)
+    every = config.size("index_topk_freq", default=1)
     offset = config.integer("index_skip_topk_offset", default=0)
     return tuple(layer for layer in range(layers) if max(layer - offset + 1, 0) % every == 0)
 

@@ -42,7 +42,7 @@ def _ratios(config: Config, layers: int) -> list[int]:
 
 
 def _attention(config: Config, d: Dimensions) -> list[Part]:
-    rank, groups = config.integer("q_lora_rank"), config.integer("o_groups")
+    rank, groups = config.integer("q_lora_rank"), config.size("o_groups")
     out_rank, layers, prefix = config.integer("o_lora_rank"), d.all_layers, "attn"
     width = d.heads * d.head_dim
     parts = linear("attention", f"{prefix}.wq_a", rank, d.hidden, layers, split="replicated")

@@ -10,7 +10,10 @@ from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.parameters.families.decoder import Style, build
 from kvcalc.shapes.config import Config
 
-_GEMMA_3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208}
+# Of the configuration classes of transformers 5.24, beside what `kvcalc.shapes.defaults` has.
+_GEMMA_3 = {"vocab_size": 262_208, "intermediate_size": 9216}
+_LLAMA_1 = {"vocab_size": 32_000, "intermediate_size": 11_008}
+_QWEN_2_CLASS = {"vocab_size": 151_936, "intermediate_size": 22_016}
 
 
 def _learned_positions(config: Config, d: Dimensions) -> list[Part]:
@@ -29,19 +32,19 @@ def _halved_inner(config: Config, defaults: object) -> Dimensions:
 
 def _multi_query(config: Config, defaults: object) -> Dimensions:
     d = dimensions.read(config)
-    return replace(d, kv_heads=1 if config.own("multi_query", default=True) else d.heads)
+    return replace(d, kv_heads=1 if config.flag("multi_query", default=True) else d.heads)
 
 
 def _falcon(config: Config, defaults: object) -> Dimensions:
-    if config.own("new_decoder_architecture", default=False):
+    if config.flag("new_decoder_architecture"):
         return dimensions.read(config)
     return _multi_query(config, defaults)
 
 
 def _falcon_one_norm(config: Config) -> bool:
-    if config.own("new_decoder_architecture", default=False):
+    if config.flag("new_decoder_architecture"):
         return config.integer("num_ln_in_parallel_attn", default=2) == 1
-    return bool(config.own("parallel_attn", default=True))
+    return config.flag("parallel_attn", default=True)
 
 
 def _opt_extra(config: Config, d: Dimensions) -> list[Part]:
@@ -50,28 +53,21 @@ def _opt_extra(config: Config, d: Dimensions) -> list[Part]:
         raise config.refuse("word_embed_proj_dim", f"{width} differs from hidden_size {d.hidden}")
     # OPT's table of positions starts with two rows for padding.
     parts = vector("embedding", "embed_positions", (config.integer("max_position_embeddings") + 2) * width)
-    before = config.own("do_layer_norm_before", default=True)
+    before = config.flag("do_layer_norm_before", default=True)
     return parts + (norm("final_layer_norm", d.hidden, bias=True) if before else [])
 
 
 def _mpt_positions(config: Config, d: Dimensions) -> list[Part]:
-    if not config.own("no_bias", default=True):
+    if not config.flag("no_bias", default=True):
         raise config.refuse("no_bias", "MPT with biases is not understood")
-    if (config.own("attn_config") or {}).get("alibi"):
+    attention = config.section("attn_config")
+    if attention is not None and attention.flag("alibi"):
         return []
     return vector("embedding", "wpe", config.integer("max_seq_len") * d.hidden)
 
 
-_SEVEN_BILLION = {
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "intermediate_size": 11_008,
-    "vocab_size": 32_000,
-}
-_QWEN_DEFAULTS = {**_SEVEN_BILLION, "num_key_value_heads": 32, "intermediate_size": 22_016}
-_LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias", defaults=_SEVEN_BILLION)
-_QWEN_2 = Style(bias=True, defaults=_QWEN_DEFAULTS)
+_LLAMA = Style(bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias", defaults=_LLAMA_1)
+_QWEN_2 = Style(bias=True, defaults=_QWEN_2_CLASS)
 _QWEN_3 = replace(_LLAMA, qk_norm="head", mlp_bias=False)
 _PLAIN = Style()
 _GPT = Style(norm_bias=True, bias=True, out_bias=True, mlp_bias=True, gated=False)

@@ -18,11 +18,11 @@ def _encoder(parts: list[Part]) -> list[Part]:
 
 def build_t5(config: Config) -> Parameters:
     """Build T5 and its relatives with gated networks."""
-    hidden, heads, dim = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
-    inner, layers = config.integer("d_ff"), config.integer("num_layers")
+    hidden, heads, dim = config.integer("d_model"), config.size("num_heads"), config.integer("d_kv")
+    inner, layers = config.integer("d_ff"), config.layer_count("num_layers")
     gated = str(config.own("feed_forward_proj", default="relu")).startswith("gated")
     buckets = config.integer("relative_attention_num_buckets", default=_T5_BUCKETS)
-    stacks = (layers, config.integer("num_decoder_layers", default=layers))
+    stacks = (layers, config.layer_count("num_decoder_layers", default=layers))
     parts: list[Part] = []
     for count, encodes in zip(stacks, (True, False), strict=True):
         own = tuple(range(count))
@@ -42,8 +42,8 @@ def build_t5(config: Config) -> Parameters:
 def _layers(config: Config, side: str, key_bias: bool) -> list[Part]:
     """Return the layers of one side of BART or Whisper: biases everywhere, Whisper's keys excepted."""
     hidden = config.integer("d_model")
-    heads, inner = config.integer(f"{side}_attention_heads"), config.integer(f"{side}_ffn_dim")
-    own, dim = tuple(range(config.integer(f"{side}_layers"))), hidden // heads
+    heads, inner = config.size(f"{side}_attention_heads"), config.integer(f"{side}_ffn_dim")
+    own, dim = tuple(range(config.layer_count(f"{side}_layers"))), hidden // heads
     kinds = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
     parts: list[Part] = []
     for prefix in kinds:
@@ -65,7 +65,7 @@ def build_bart(config: Config) -> Parameters:
     parts = _encoder(_layers(config, "encoder", key_bias=True) + edge)
     parts += _layers(config, "decoder", key_bias=True) + edge
     parts += frame(config.integer("vocab_size"), hidden, tied=True, final_norm=False)
-    return Parameters(tuple(parts), config.integer("decoder_layers"), tied=True)
+    return Parameters(tuple(parts), config.layer_count("decoder_layers"), tied=True)
 
 
 def build_whisper(config: Config) -> Parameters:
@@ -80,7 +80,7 @@ def build_whisper(config: Config) -> Parameters:
     parts = _encoder(encoder) + _layers(config, "decoder", key_bias=False)
     parts += vector("embedding", "embed_positions", config.integer("max_target_positions") * hidden)
     parts += frame(config.integer("vocab_size"), hidden, tied=True, norm_bias=True, split="replicated")
-    return Parameters(tuple(parts), config.integer("decoder_layers"), tied=True)
+    return Parameters(tuple(parts), config.layer_count("decoder_layers"), tied=True)
 
 
 BUILDERS = {"t5": build_t5, "bart": build_bart, "whisper": build_whisper}

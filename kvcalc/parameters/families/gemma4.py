@@ -21,8 +21,8 @@ def build(config: Config) -> Parameters:
     own = d.layers - config.integer("num_kv_shared_layers", default=0)
     full = _full_layers(config, d.layers)
     window = tuple(layer for layer in d.all_layers if layer not in full)
-    equal = bool(config.own("attention_k_eq_v", default=False))
-    kv_heads = config.integer("num_global_key_value_heads", default=d.kv_heads) if equal else d.kv_heads
+    equal = config.flag("attention_k_eq_v")
+    kv_heads = config.size("num_global_key_value_heads", default=d.kv_heads) if equal else d.kv_heads
     wide = config.integer("global_head_dim", default=_DEFAULTS["global_head_dim"])
     parts = frame(d.vocabulary, d.hidden, tied=tied)
     for layers, heads, dim, shared in (
@@ -55,11 +55,11 @@ def _attention(d: Dimensions, kv_heads: int, dim: int, layers: Layers, own: int,
 
 
 def _networks(config: Config, d: Dimensions, own: int) -> list[Part]:
-    double = bool(config.own("use_double_wide_mlp", default=False))
+    double = config.flag("use_double_wide_mlp")
     first = tuple(layer for layer in d.all_layers if layer < own or not double)
     rest = tuple(layer for layer in d.all_layers if layer >= own and double)
     parts = feed_forward(d.hidden, d.inner, first) + feed_forward(d.hidden, 2 * d.inner, rest)
-    if not config.own("enable_moe_block", default=False):
+    if not config.flag("enable_moe_block"):
         return parts
     m, layers = mixtures.read(config), d.all_layers
     parts += mixture(d.hidden, m.inner, m.experts, m.top_k, layers, prefix="moe")

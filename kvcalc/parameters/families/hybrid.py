@@ -32,7 +32,9 @@ from kvcalc.parameters.families.decoder import (
     networks,
     outside,
 )
-from kvcalc.shapes.config import Config
+from kvcalc.shapes.config import MOST_LAYERS, Config
+
+_MOST_STRETCHED = 100  # no model's network is that many times wider than stated
 
 Mixer = Callable[[Config, Dimensions, Style], list[Part]]
 
@@ -61,7 +63,7 @@ def _words(config: Config, layers: int, known: set[str], otherwise: Callable[[in
 
 
 def _every_nth_full(config: Config) -> Callable[[int], str]:
-    interval = config.integer("full_attention_interval", default=4)
+    interval = config.size("full_attention_interval", default=4)
     return lambda layer: "linear_attention" if (layer + 1) % interval else "full_attention"
 
 
@@ -81,9 +83,10 @@ def _qwen_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
 
 
 def _kimi_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    linear = config.own("linear_attn_config") or {}
-    sizes = Config(linear, f"{config.where}: linear_attn_config")
-    full = tuple(layer - 1 for layer in linear.get("full_attn_layers") or ())
+    sizes = config.section("linear_attn_config")
+    if sizes is None:
+        raise config.refuse("linear_attn_config", "missing")
+    full = tuple(layer - 1 for layer in sizes.integers("full_attn_layers") or ())
     rest = tuple(layer for layer in d.all_layers if layer not in full)
     gate = config.flag("mla_use_output_gate")
     parts = latent_attention(read_latent(config, d.hidden, d.heads), full, output_gate=gate)
@@ -93,12 +96,12 @@ def _kimi_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
         sizes.integer("head_dim"),
         sizes.integer("short_conv_kernel_size"),
         rest,
-        full_gate=bool(linear.get("use_full_rank_gate")),
+        full_gate=sizes.flag("use_full_rank_gate"),
     )
 
 
 def _lightning_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    kinds = config.own("attn_type_list")
+    kinds = config.integers("attn_type_list", d.layers)
     words = _words(
         config,
         d.layers,
@@ -111,14 +114,14 @@ def _lightning_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
 
 
 def _lfm_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    full_layers = config.own("full_attn_idxs") or d.all_layers
+    full_layers = config.integers("full_attn_idxs") or d.all_layers
     words = _words(
         config,
         d.layers,
         {"conv", "full_attention"},
         lambda layer: "full_attention" if layer in full_layers else "conv",
     )
-    kernel, bias = config.integer("conv_L_cache"), bool(config.own("conv_bias"))
+    kernel, bias = config.integer("conv_L_cache"), config.flag("conv_bias")
     full = attention(config, d, style, _chosen(words, "full_attention"))
     return full + short_convolution(d.hidden, kernel, _chosen(words, "conv"), bias=bias)
 
@@ -126,23 +129,26 @@ def _lfm_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
 def _lfm_dimensions(config: Config, defaults: object) -> Dimensions:
     d = dimensions.read(config)
     inner = config.integer("block_ff_dim", default=d.inner)
-    if config.own("block_auto_adjust_ff_dim", default=True):
-        inner = int((config.own("block_ffn_dim_multiplier") or 1) * (2 * inner // 3))
-        multiple = config.integer("block_multiple_of", default=256)
+    if config.flag("block_auto_adjust_ff_dim", default=True):
+        factor = config.own("block_ffn_dim_multiplier", default=1)
+        if not isinstance(factor, (int, float)) or not 0 < factor < _MOST_STRETCHED:
+            raise config.refuse("block_ffn_dim_multiplier", f"{factor!r:.60} is no sensible factor")
+        inner = int(factor * (2 * inner // 3))
+        multiple = config.size("block_multiple_of", default=256)
         inner = ceil(inner / multiple) * multiple
     return replace(d, inner=inner)
 
 
 def mamba_2_sizes(config: Config, hidden: int) -> Mamba2Sizes:
     """Read the sizes of Mamba-2 layers under IBM's and TII's key names."""
-    heads = config.integer("mamba_n_heads")
+    heads = config.size("mamba_n_heads")
     inner = config.integer("mamba_d_ssm", default=0)
     inner = inner or config.integer("mamba_expand", default=2) * hidden
     return Mamba2Sizes(
         hidden,
         heads,
         inner // heads,
-        config.integer("mamba_n_groups", default=1),
+        config.size("mamba_n_groups", default=1),
         config.integer("mamba_d_state"),
         config.integer("mamba_d_conv", default=4),
     )
@@ -152,15 +158,15 @@ def _mamba_2(config: Config, d: Dimensions, layers: Layers, gated_norm: bool = T
     return mamba_2(
         mamba_2_sizes(config, d.hidden),
         layers,
-        bias=bool(config.own("mamba_proj_bias")),
-        conv_bias=bool(config.own("mamba_conv_bias", default=True)),
+        bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("mamba_conv_bias", default=True),
         gated_norm=gated_norm,
         prefix="mamba",
     )
 
 
 def _bamba_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    listed = config.own("attn_layer_indices") or ()
+    listed = config.integers("attn_layer_indices") or ()
     words = _words(
         config,
         d.layers,
@@ -173,12 +179,12 @@ def _bamba_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
 
 
 def _falcon_h1_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    gated_norm = bool(config.own("mamba_rms_norm", default=False))
+    gated_norm = config.flag("mamba_rms_norm")
     return attention(config, d, style) + _mamba_2(config, d, d.all_layers, gated_norm)
 
 
 def _jamba_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
-    period, offset = config.integer("attn_layer_period"), config.integer("attn_layer_offset")
+    period, offset = config.size("attn_layer_period"), config.integer("attn_layer_offset")
     full = tuple(layer for layer in d.all_layers if layer % period == offset)
     rank = config.own("mamba_dt_rank", default="auto")
     parts = mamba_1(
@@ -188,8 +194,8 @@ def _jamba_mixer(config: Config, d: Dimensions, style: Style) -> list[Part]:
         ceil(d.hidden / 16) if rank == "auto" else config.integer("mamba_dt_rank"),
         config.integer("mamba_d_conv"),
         tuple(layer for layer in d.all_layers if layer not in full),
-        bias=bool(config.own("mamba_proj_bias", default=False)),
-        conv_bias=bool(config.own("mamba_conv_bias", default=True)),
+        bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("mamba_conv_bias", default=True),
         prefix="mamba",
         norms=True,
     )
@@ -214,7 +220,7 @@ _PATTERN = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 def _nemotron_words(config: Config) -> list[str]:
     pattern = config.own("hybrid_override_pattern")
-    if isinstance(pattern, str):
+    if isinstance(pattern, str) and 0 < len(pattern) <= MOST_LAYERS:
         unknown = set(pattern) - set(_PATTERN)
         if unknown:
             raise UnsupportedModelError(
@@ -237,18 +243,18 @@ def build_nemotron(config: Config) -> Parameters:
         d.hidden,
         config.integer("mamba_num_heads"),
         config.integer("mamba_head_dim"),
-        config.integer("n_groups"),
+        config.size("n_groups"),
         config.integer("ssm_state_size"),
         config.integer("conv_kernel"),
     )
     parts += mamba_2(
         sizes,
         _chosen(words, "mamba"),
-        bias=bool(config.own("mamba_proj_bias")),
-        conv_bias=bool(config.own("use_conv_bias", default=True)),
+        bias=config.flag("mamba_proj_bias"),
+        conv_bias=config.flag("use_conv_bias", default=True),
     )
     parts += attention(config, d, style, _chosen(words, "attention"), prefix="mixer")
-    bias = bool(config.own("mlp_bias"))
+    bias = config.flag("mlp_bias")
     mlp, moe = _chosen(words, "mlp"), _chosen(words, "moe")
     parts += feed_forward(d.hidden, d.inner, mlp, gated=False, bias=bias, prefix="mixer")
     if moe:

@@ -13,12 +13,12 @@ from kvcalc.shapes.config import Config
 
 def build_mamba_1(config: Config) -> Parameters:
     """Build a stack of Mamba layers."""
-    hidden, layers = config.integer(*HIDDEN), tuple(range(config.integer(*LAYERS)))
+    hidden, layers = config.integer(*HIDDEN), tuple(range(config.layer_count(*LAYERS)))
     inner = config.integer("intermediate_size", "d_inner", default=0)
     inner = inner or config.integer("expand") * hidden
     rank = config.own("time_step_rank", default="auto")
     tied = is_tied(config, True)
-    parts = frame(config.integer(*VOCABULARY), hidden, tied=tied) + norm("norm", hidden, layers)
+    parts = frame(config.size(*VOCABULARY), hidden, tied=tied) + norm("norm", hidden, layers)
     parts += mamba_1(
         hidden,
         inner,
@@ -26,31 +26,31 @@ def build_mamba_1(config: Config) -> Parameters:
         ceil(hidden / 16) if rank == "auto" else config.integer("time_step_rank"),
         config.integer("conv_kernel"),
         layers,
-        bias=bool(config.own("use_bias", default=False)),
-        conv_bias=bool(config.own("use_conv_bias", default=True)),
+        bias=config.flag("use_bias"),
+        conv_bias=config.flag("use_conv_bias", default=True),
     )
     return Parameters(tuple(parts), len(layers), tied=tied)
 
 
 def build_mamba_2(config: Config) -> Parameters:
     """Build a stack of Mamba-2 layers."""
-    hidden, layers = config.integer(*HIDDEN), tuple(range(config.integer(*LAYERS)))
-    dim = config.integer("head_dim")
+    hidden, layers = config.integer(*HIDDEN), tuple(range(config.layer_count(*LAYERS)))
+    dim = config.size("head_dim")
     sizes = Mamba2Sizes(
         hidden,
         config.integer("num_heads", default=config.integer("expand") * hidden // dim),
         dim,
-        config.integer("n_groups"),
+        config.size("n_groups"),
         config.integer("state_size"),
         config.integer("conv_kernel"),
     )
     tied = is_tied(config, False)
-    parts = frame(config.integer(*VOCABULARY), hidden, tied=tied) + norm("norm", hidden, layers)
+    parts = frame(config.size(*VOCABULARY), hidden, tied=tied) + norm("norm", hidden, layers)
     parts += mamba_2(
         sizes,
         layers,
-        bias=bool(config.own("use_bias", default=False)),
-        conv_bias=bool(config.own("use_conv_bias", default=True)),
+        bias=config.flag("use_bias"),
+        conv_bias=config.flag("use_conv_bias", default=True),
     )
     return Parameters(tuple(parts), len(layers), tied=tied)
 

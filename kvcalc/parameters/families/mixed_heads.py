@@ -69,7 +69,7 @@ def build_mimo(config: Config) -> Parameters:
     window = grouped_query(
         d.hidden,
         config.integer("swa_num_attention_heads", default=d.heads),
-        config.integer("swa_num_key_value_heads", default=d.kv_heads),
+        config.size("swa_num_key_value_heads", default=d.kv_heads),
         config.integer("swa_head_dim", default=d.head_dim),
         config.integer("swa_v_head_dim", default=d.value_dim),
         where(pattern, 1),

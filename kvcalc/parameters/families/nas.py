@@ -11,6 +11,7 @@ from kvcalc.parameters.counts import Parameters
 from kvcalc.parameters.families.decoder import Style, is_tied, outside
 from kvcalc.shapes.config import Config
 
+_LEAST, _MOST = 0.001, 10_000  # sensible factors and group sizes lie between
 _INNER_MULTIPLE = 256  # widths of networks are rounded up to it
 
 
@@ -25,7 +26,7 @@ def build(config: Config) -> Parameters:
         own = (layer,)
         attention, network = _part(config, block, "attention"), _part(config, block, "ffn")
         if attention:
-            kv_heads = d.heads // int(attention["n_heads_in_group"])
+            kv_heads = max(1, d.heads // max(1, int(attention["n_heads_in_group"])))
             parts += grouped_query(d.hidden, d.heads, kv_heads, d.head_dim, d.head_dim, own)
             parts += norm("input_layernorm", d.hidden, own)
         if network:
@@ -43,8 +44,9 @@ def _part(config: Config, block: object, name: str) -> Mapping[str, Any]:
     if part.get("replace_with_linear"):
         raise config.refuse("block_configs", "replace_with_linear is not understood")
     size = "n_heads_in_group" if name == "attention" else "ffn_mult"
-    if not part.get("no_op") and not isinstance(part.get(size), (int, float)):
-        raise config.refuse("block_configs", f"{name} lacks {size}")
+    value = part.get(size)
+    if not part.get("no_op") and not (isinstance(value, (int, float)) and _LEAST < value < _MOST):
+        raise config.refuse("block_configs", f"{size} of {name} is {value!r:.60}")
     return {} if part.get("no_op") else part
 
 

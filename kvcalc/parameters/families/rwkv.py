@@ -12,7 +12,7 @@ def build(config: Config) -> Parameters:
     hidden = config.integer("hidden_size")
     wide = config.integer("attention_hidden_size", default=hidden)
     inner = config.integer("intermediate_size", default=4 * hidden)
-    layers = tuple(range(config.integer("num_hidden_layers")))
+    layers = tuple(range(config.layer_count("num_hidden_layers")))
     tied = is_tied(config, False)
     parts = frame(config.integer("vocab_size"), hidden, tied=tied, norm_bias=True)
     parts += norm("pre_ln", hidden, layers[:1], bias=True)

@@ -18,14 +18,14 @@ def build(config: Config) -> Parameters:
     """
     if config.flag("use_shared_attention_adapter"):
         raise config.refuse("use_shared_attention_adapter", "attention adapters are not understood")
-    hidden, layers = config.integer("hidden_size"), tuple(range(config.integer("num_hidden_layers")))
+    hidden, layers = config.integer("hidden_size"), tuple(range(config.layer_count("num_hidden_layers")))
     callers = tuple(config.integers("hybrid_layer_ids") or ())
     tied = is_tied(config, True)
     sizes = Mamba2Sizes(
         hidden,
         config.integer("n_mamba_heads"),
         config.integer("mamba_headdim"),
-        config.integer("mamba_ngroups"),
+        config.size("mamba_ngroups"),
         config.integer("mamba_d_state"),
         config.integer("mamba_d_conv"),
     )
@@ -35,14 +35,14 @@ def build(config: Config) -> Parameters:
     parts += linear("mlp", "adapter.0", rank, hidden, callers, split="replicated")
     parts += linear("mlp", "adapter.1", 2 * inner, rank, callers)
     parts += linear("other", "linear", hidden, hidden, callers, split="replicated")
-    blocks = tuple(range(config.integer("num_mem_blocks")))
+    blocks = tuple(range(config.layer_count("num_mem_blocks")))
     shared = _shared_blocks(config, hidden, inner, blocks)
     return Parameters(tuple(parts + shared), len(layers), tied=tied)
 
 
 def _shared_blocks(config: Config, hidden: int, inner: int, blocks: tuple[int, ...]) -> list[Part]:
     heads, dim = config.integer("num_attention_heads"), config.integer("attention_head_dim")
-    kv_heads = config.integer("num_key_value_heads")
+    kv_heads = config.size("num_key_value_heads")
     wide = config.integer("attention_hidden_size")  # hidden states beside the embeddings
     attention = grouped_query(wide, heads, kv_heads, dim, dim, blocks)
     kept = [part for part in attention if not part.module.endswith("o_proj")]

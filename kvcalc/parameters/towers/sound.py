@@ -60,9 +60,9 @@ def gemma_4_audio(config: Config, text: int) -> list[Part]:
     """Gemma 4's Conformer: two networks around local attention and a light convolution."""
     c = section(config, "audio_config")
     h, n = c.integer("hidden_size"), c.integer("num_hidden_layers")
-    dim, inner = h // c.integer("num_attention_heads"), 4 * h
+    dim, inner = h // c.size("num_attention_heads"), 4 * h
     out = c.integer("output_proj_dims", default=1536)
-    first, second = c.integers("subsampling_conv_channels") or (128, 32)
+    first, second = c.integers("subsampling_conv_channels", 2) or (128, 32)
     parts: list[Part] = []
     for outputs, inputs, count in ((inner, h, 2), (h, inner, 2), (h, h, 6), (2 * h, h, 1)):
         parts += linear(TOWER, "tower.layer", outputs, inputs, copies=count * n)

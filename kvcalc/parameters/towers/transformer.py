@@ -8,6 +8,9 @@ from kvcalc.parameters.blocks.tensors import linear, vector
 from kvcalc.parameters.counts import Name, Part
 from kvcalc.shapes.config import Config
 
+_MLP_RATIO = 4  # of the width of a network to that of its layer, where a section says nothing
+_MOST_WIDENED = 100  # no tower's network is that many times wider than its layer
+
 TOWER: Name = "vision_tower"
 
 
@@ -63,7 +66,8 @@ def layer_norm(width: int, count: int = 1, shift: bool = True) -> list[Part]:
 
 def patches(hidden: int, patch: int, *, bias: bool, frames: int = 1, colours: int = 3) -> list[Part]:
     """Return the convolution that turns an image patch (of `frames` frames) into one token."""
-    return linear(TOWER, "tower.patch", hidden, colours * frames * patch * patch, bias=bias)
+    inputs = colours * frames * patch * patch
+    return linear(TOWER, "tower.patch", hidden, inputs, bias=bias, split="replicated")
 
 
 def table(rows: int, width: int) -> list[Part]:
@@ -78,6 +82,13 @@ def perceptron(*widths: int, bias: bool = True) -> list[Part]:
         for inputs, outputs in pairwise(widths)
         for part in linear(TOWER, "tower.projector", outputs, inputs, bias=bias)
     ]
+
+
+def outer(config: Config) -> Config:
+    """Return the top level of a config, without looking into the language model's part."""
+    whole = Config(config.top, config.where)
+    whole.text = config.top
+    return whole
 
 
 def section(config: Config, name: str) -> Config:
@@ -103,10 +114,13 @@ def encoder(c: Config, **features: bool) -> Encoder:
     """Read the sizes of an encoder under their usual names."""
     hidden = c.integer("hidden_size", "embed_dim", "d_model")
     inner = c.integer("intermediate_size", "encoder_ffn_dim", default=0)
+    ratio = c.own("mlp_ratio", default=_MLP_RATIO)
+    if not isinstance(ratio, (int, float)) or not 0 < ratio < _MOST_WIDENED:
+        raise c.refuse("mlp_ratio", f"{ratio!r:.60} is no sensible ratio")
     return Encoder(
         hidden,
-        inner or int(hidden * c.own("mlp_ratio", default=4)),
+        inner or int(hidden * ratio),
         c.integer("num_hidden_layers", "depth", "encoder_layers"),
-        heads=c.integer("num_attention_heads", "num_heads", "encoder_attention_heads", "attention_heads"),
+        heads=c.size("num_attention_heads", "num_heads", "encoder_attention_heads", "attention_heads"),
         **features,
     )

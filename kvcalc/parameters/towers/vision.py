@@ -11,6 +11,7 @@ from kvcalc.parameters.towers.transformer import (
     encoder,
     kept_whole,
     layer_norm,
+    outer,
     override,
     patches,
     perceptron,
@@ -28,7 +29,7 @@ Tower = Callable[[Config, int], list[Part]]
 
 
 def _siglip(c: Config) -> list[Part]:
-    e, patch = encoder(c), c.integer("patch_size")
+    e, patch = encoder(c), c.size("patch_size")
     positions = (c.integer("image_size") // patch) ** 2
     parts = e.parts() + patches(e.hidden, patch, bias=True) + table(positions, e.hidden)
     return parts + layer_norm(e.hidden)
@@ -42,7 +43,7 @@ def gemma_3(config: Config, text: int) -> list[Part]:
 
 
 def _clip(c: Config) -> list[Part]:
-    e, patch = encoder(c), c.integer("patch_size")
+    e, patch = encoder(c), c.size("patch_size")
     positions = (c.integer("image_size") // patch) ** 2 + 1  # one for the class token
     parts = e.parts() + patches(e.hidden, patch, bias=False) + table(positions + 1, e.hidden)
     return parts + layer_norm(e.hidden, count=2)
@@ -69,7 +70,7 @@ def _named(config: Config, name: object) -> Config:
 
 def _pixtral(c: Config) -> list[Part]:
     e = encoder(c, shift=False, bias=False, gated=True)
-    parts = e.parts() + patches(e.hidden, c.integer("patch_size"), bias=False)
+    parts = e.parts() + patches(e.hidden, c.size("patch_size"), bias=False)
     return parts + layer_norm(e.hidden, shift=False)
 
 
@@ -83,15 +84,16 @@ def llava(config: Config, text: int) -> list[Part]:
     if kind not in ("clip_vision_model", "pixtral"):
         raise config.refuse("vision_config", f"a {kind!r} tower is not understood")
     tower = _clip(c) if kind == "clip_vision_model" else _pixtral(c)
-    bias = bool(config.top.get("multimodal_projector_bias", True))
+    bias = outer(config).flag("multimodal_projector_bias", default=True)
     return tower + perceptron(c.integer("hidden_size"), text, text, bias=bias)
 
 
 def mistral_3(config: Config, text: int) -> list[Part]:
     """Pixtral, a merger of neighbouring patches, and a two-layer projector."""
     c = section(config, "vision_config")
-    width, side = c.integer("hidden_size"), int(config.top.get("spatial_merge_size", 2))
-    bias = bool(config.top.get("multimodal_projector_bias", False))
+    whole = outer(config)
+    width, side = c.integer("hidden_size"), whole.integer("spatial_merge_size", default=2)
+    bias = whole.flag("multimodal_projector_bias")
     parts = _pixtral(c) + layer_norm(width, shift=False)
     parts += perceptron(side * side * width, width, bias=False)
     return parts + perceptron(width, text, text, bias=bias)
@@ -113,9 +115,7 @@ def qwen_2(config: Config, text: int) -> list[Part]:
 
 
 def _qwen_patches(c: Config, width: int, bias: bool) -> list[Part]:
-    return patches(
-        width, c.integer("patch_size"), bias=bias, frames=c.integer("temporal_patch_size", default=2)
-    )
+    return patches(width, c.size("patch_size"), bias=bias, frames=c.integer("temporal_patch_size", default=2))
 
 
 def qwen_2_5(config: Config, text: int) -> list[Part]:
@@ -135,9 +135,9 @@ def qwen_3(config: Config, text: int) -> list[Part]:
     parts = e.parts() + _qwen_patches(c, e.hidden, bias=True)
     parts += table(c.integer("num_position_embeddings", default=_QWEN_3_POSITIONS), e.hidden)
     parts += layer_norm(e.hidden) + perceptron(hidden, hidden, out)
-    deep = c.own("deepstack_visual_indexes")
+    deep = c.integers("deepstack_visual_indexes")
     if deep is None and config.outer_model_type.startswith("qwen3_vl"):
-        deep = _QWEN_3_DEEP
+        deep = list(_QWEN_3_DEEP)
     for _ in deep or ():
         parts += layer_norm(hidden) + perceptron(hidden, hidden, out)
     return parts
@@ -154,9 +154,9 @@ def kimi(config: Config, text: int) -> list[Part]:
     }
     sizes = {new: c.integer(old) for old, new in names.items()} | {"hidden_size": width}
     e = encoder(override(c, **sizes))
-    side = c.own("merge_kernel_size", default=[2, 2])
+    side = c.integers("merge_kernel_size", 2) or [2, 2]
     positions = c.integer("init_pos_emb_height") * c.integer("init_pos_emb_width")
-    parts = e.parts() + patches(width, c.integer("patch_size"), bias=True) + table(positions, width)
+    parts = e.parts() + patches(width, c.size("patch_size"), bias=True) + table(positions, width)
     hidden = width * side[0] * side[1]
     return parts + layer_norm(width, count=2) + perceptron(hidden, hidden, text)
 
@@ -166,21 +166,21 @@ def paddle(config: Config, text: int) -> list[Part]:
     c = section(config, "vision_config")
     width = c.integer("hidden_size")
     hidden = _merged(c, width)
-    return _siglip(c) + layer_norm(width) + perceptron(hidden, hidden, text)
+    return _siglip(c) + layer_norm(width) + kept_whole(perceptron(hidden, hidden, text))
 
 
 def gemma_4(config: Config, text: int) -> list[Part]:
     """Gemma 4: an encoder built like its decoder, and one matrix; a second tower hears."""
     c = section(config, "vision_config")
     n, width, inner = c.integer("num_hidden_layers"), c.integer("hidden_size"), c.integer("intermediate_size")
-    heads = c.integer("num_attention_heads")
+    heads = c.size("num_attention_heads")
     dim = c.integer("head_dim", default=width // heads)
     parts: list[Part] = []
     for outputs, inputs in [(heads * dim, width)] * 3 + [(width, heads * dim), (width, inner)]:
         parts += linear(TOWER, "tower.layer", outputs, inputs, copies=n)
     parts += linear(TOWER, "tower.layer", 2 * inner, width, copies=n)
     parts += vector(TOWER, "tower.norms", 4 * width + 2 * dim, copies=n)
-    parts += patches(width, c.integer("patch_size"), bias=False)
+    parts += patches(width, c.size("patch_size"), bias=False)
     parts += table(2 * c.integer("position_embedding_size", default=_GEMMA_4_POSITIONS), width)
     parts += perceptron(width, text, bias=False)
     parts += gemma_4_audio(config, text) if config.top.get("audio_config") else []
@@ -193,10 +193,10 @@ def mllama(config: Config, text: int) -> list[Part]:
     e = encoder(c, bias=False, mlp_bias=True)
     width, tiles = e.hidden, c.integer("max_num_tiles", default=4)
     globals_ = c.integer("num_global_layers", default=8)
-    rows = (c.integer("image_size") // c.integer("patch_size")) ** 2 + 1
+    rows = (c.integer("image_size") // c.size("patch_size")) ** 2 + 1
     parts = e.parts() + replace(e, layers=globals_).parts()
     parts += vector(TOWER, "tower.gates", 2 * globals_ + 3)
-    parts += patches(width, c.integer("patch_size"), bias=False) + layer_norm(width, count=2)
+    parts += patches(width, c.size("patch_size"), bias=False) + layer_norm(width, count=2)
     parts += table(1 + rows, width)  # the class token, then positions
     parts += table(_MLLAMA_ASPECT_RATIOS * tiles * (rows + 2), width)
     return parts + perceptron(c.integer("vision_output_dim"), text)
@@ -207,32 +207,36 @@ def phi_3(config: Config, text: int) -> list[Part]:
     processor = config.top.get("img_processor")
     c = _named(config, processor.get("model_name") if isinstance(processor, dict) else None)
     joined = 4 * c.integer("hidden_size")
-    return _clip(c) + vector(TOWER, "tower.separators", 2 * joined) + perceptron(joined, text, text)
+    parts = _clip(c) + vector(TOWER, "tower.separators", 2 * joined)
+    return parts + kept_whole(perceptron(joined, text, text))
 
 
 def intern_vl(config: Config, text: int) -> list[Part]:
     """InternViT, whose layers scale their outputs, and a merger of four patches."""
     c = section(config, "vision_config")
-    if c.own("qk_normalization") or c.own("norm_type") != "layer_norm":
+    if c.flag("qk_normalization") or c.own("norm_type") != "layer_norm":
         raise config.refuse("vision_config", "InternViT with normalized queries is not understood")
-    e, patch = encoder(c), c.integer("patch_size")
+    e, patch = encoder(c), c.size("patch_size")
     positions = (c.integer("image_size") // patch) ** 2 + 1
-    joined = round(e.hidden / float(config.top.get("downsample_ratio", 0.5)) ** 2)
+    ratio = config.top.get("downsample_ratio", 0.5)
+    if ratio != 0.5:
+        raise config.refuse("downsample_ratio", f"{ratio!r:.60} is not understood, only 0.5 is")
+    joined = 4 * e.hidden
     parts = e.parts() + vector(TOWER, "tower.scales", 2 * e.hidden * e.layers)
     parts += patches(e.hidden, patch, bias=True) + table(positions + 1, e.hidden)
-    return parts + layer_norm(joined) + perceptron(joined, text, text)
+    return parts + layer_norm(joined) + kept_whole(perceptron(joined, text, text))
 
 
 def glm_4(config: Config, text: int) -> list[Part]:
     """GLM-4V: a gated encoder, a strided convolution, and a gated merger."""
     c = section(config, "vision_config")
     out, inner = c.integer("out_hidden_size"), c.integer("intermediate_size")
-    bias = bool(c.own("attention_bias"))
+    bias = c.flag("attention_bias")
     # The layers' networks are as wide as the output; the section's inner width is the merger's.
     e = encoder(override(c, intermediate_size=out), shift=False, bias=bias, gated=True, mlp_bias=False)
     side = c.integer("spatial_merge_size", default=2)
     parts = e.parts() + _qwen_patches(c, e.hidden, bias=True) + layer_norm(e.hidden, 2, shift=False)
-    parts += table((c.integer("image_size") // c.integer("patch_size")) ** 2, e.hidden)
+    parts += table((c.integer("image_size") // c.size("patch_size")) ** 2, e.hidden)
     parts += linear(TOWER, "tower.downsample", out, side * side * e.hidden, bias=True)
     parts += perceptron(out, out, bias=False) + layer_norm(out)
     return parts + perceptron(out, 2 * inner, bias=False) + perceptron(inner, out, bias=False)
@@ -242,13 +246,12 @@ def minimax(config: Config, text: int) -> list[Part]:
     """CLIP without positions over pairs of frames, a projector, and a merger of four patches."""
     c = section(config, "vision_config")
     e = encoder(c)
-    compression = config.top.get("img_token_compression_config")
-    how = Config(compression if isinstance(compression, dict) else {}, config.where)
+    how = outer(config).section("img_token_compression_config") or outer(config)
     side = how.integer("spatial_merge_size", default=2)
-    middle = int(config.top.get("projector_hidden_size") or text)
+    middle = outer(config).integer("projector_hidden_size", default=text)
     parts = e.parts() + layer_norm(e.hidden)
     frames = how.integer("temporal_patch_size", default=2)
-    parts += patches(e.hidden, c.integer("patch_size"), bias=False, frames=frames)
+    parts += patches(e.hidden, c.size("patch_size"), bias=False, frames=frames)
     return parts + perceptron(e.hidden, middle, text) + perceptron(side * side * text, middle, text)
 
 
