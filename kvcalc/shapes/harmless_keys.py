@@ -35,16 +35,16 @@ HARMLESS = frozenset(
         "linear_attn_alpha_factor linear_attn_beta_factor linear_attn_bias lm_head_bias mamba_conv_bias "
         "mamba_inner_layernorms mamba_norm_before_gate mamba_proj_bias mamba_rms_norm mixer_rms_eps "
         "qkv_bias use_attention_bias use_conv_bias use_qkv_bias weight_share_add_bias",
-        # Scales, caps and gates are arithmetic inside the attention; a learned sink is one logit per head.
+        # Scales, caps and gates are arithmetic inside the attention.
         "activation_situ_linear_beta attention_in_multiplier attention_logit_softcapping "
-        "attention_multiplier attention_out_multiplier attention_output_gate attention_sink "
-        "attention_sinks attention_softmax_in_fp32 attention_value_scale attn_logit_softcap "
-        "attn_logit_softcapping attn_output_gate attn_output_multiplier attn_scale "
-        "attn_temperature_tuning clip_qkv kda_lower_bound kda_safe_gate linear_allow_neg_eigval "
-        "lm_head_multiplier max_attn_value mla_scale_kv_lora mla_scale_q_lora mla_use_output_gate "
-        "mup_attn_multiplier query_pre_attn_scalar rescale_every scale_attention_softmax_in_fp32 "
-        "scale_attn_by_inverse_layer_idx scale_attn_weights ssm_in_multiplier ssm_multipliers "
-        "ssm_out_multiplier use_attn_scale use_full_rank_gate use_logn_attn",
+        "attention_multiplier attention_out_multiplier attention_output_gate attention_softmax_in_fp32 "
+        "attention_value_scale attn_logit_softcap attn_logit_softcapping attn_output_gate "
+        "attn_output_multiplier attn_scale attn_temperature_tuning clip_qkv kda_lower_bound kda_safe_gate "
+        "linear_allow_neg_eigval lm_head_multiplier max_attn_value mla_scale_kv_lora mla_scale_q_lora "
+        "mla_use_output_gate mup_attn_multiplier query_pre_attn_scalar rescale_every "
+        "scale_attention_softmax_in_fp32 scale_attn_by_inverse_layer_idx scale_attn_weights "
+        "ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_attn_scale use_full_rank_gate "
+        "use_logn_attn",
         # Positions: which angles are applied, not how many entries are kept.
         "attn_rotary_emb compress_rope_theta global_rope_theta indexer_rope_interleave local_rope_theta "
         "mla_use_nope no_rope_layer_interval relative_attention_max_distance "
