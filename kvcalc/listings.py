@@ -1,49 +1,72 @@
 """What is known, as lists: models, machines, formulas."""
 
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.documents import dump_yaml
 from kvcalc.engines import EngineSettings, lay_out
+from kvcalc.errors import nearest
 from kvcalc.explain import explain, names
 from kvcalc.output.fields import Column, Table
-from kvcalc.profiles import Hardware
+from kvcalc.profiles import Band, Hardware
+from kvcalc.results import HardwareResult, HardwareValue, Reference, Source
 
 
 def models_table(text: str = "") -> Table:
     """Return the model profiles whose name contains `text`."""
     columns = (
         Column("name"),
-        Column("model_type"),
-        Column("parameters", "1"),
-        Column("active", "1"),
+        Column("parameters", "1", large=True),
+        Column("active", "1", large=True),
         Column("kv_per_token", "byte/token"),
         Column("kv_constant", "byte"),
         Column("max_tokens", "token"),
+        Column("model_type"),
         Column("source"),
     )
-    rows = []
-    for name in models.names():
-        if text.lower() not in name.lower():
-            continue
-        model = models.load(name)
-        layout = lay_out(model.shape, EngineSettings())
-        counted = model.parameters
-        rows.append(
-            (
-                name,
-                model.shape.model_type,
-                counted.total if counted else None,
-                counted.active if counted else None,
-                layout.bytes_per_token,
-                layout.constant_bytes,
-                model.shape.max_tokens,
-                model.sources["model"].kind if "model" in model.sources else "",
-            )
-        )
-    note = "KV is one logical copy in the model's own dtype, without an engine; constant: full windows and states."
-    return Table("Models", columns, tuple(rows), (note,), "kvcalc.models/1")
+    known = models.names()
+    found = _containing(text, known)
+    more = (
+        "Parameters in M (million) and B (billion). KV is one logical copy in the model's own dtype, without "
+        "an engine; constant are full windows and states."
+    )
+    notes = _notes(found, text, known, "models", more)
+    rows = tuple(_model_row(name) for name in found)
+    return Table("Models", columns, rows, notes, "kvcalc.models/1", is_list=True)
+
+
+def _model_row(name: str) -> tuple[Any, ...]:
+    model = models.load(name)
+    layout = lay_out(model.shape, EngineSettings())
+    counted = model.parameters
+    return (
+        name,
+        counted.total if counted else None,
+        counted.active if counted else None,
+        layout.bytes_per_token,
+        layout.constant_bytes,
+        model.shape.max_tokens,
+        model.shape.model_type,
+        model.sources["model"].kind if "model" in model.sources else "",
+    )
+
+
+def _containing(text: str, known: Sequence[str]) -> list[str]:
+    return [name for name in known if text.lower() in name.lower()]
+
+
+def _notes(found: Sequence[str], text: str, known: Sequence[str], group: str, more: str) -> tuple[str, ...]:
+    """Return how many names were found and how to see more, or near names where there are none."""
+    things = {"models": "models", "hardware": "machines"}[group]
+    if not found:
+        near = nearest(text, list(known))
+        hint = f"did you mean {' or '.join(near)}?" if near else f"`kvcalc {group} list` shows all."
+        return (f"None of the {len(known)} known {things} has {text!r} in its name; {hint}",)
+    which = f"{len(found)} of {len(known)} {things}" if text else f"{len(found)} {things}"
+    return (f"{which}; `kvcalc {group} show NAME` tells all of one.", more)
 
 
 def model_profile(name: str, new_name: str | None = None) -> str:
@@ -73,34 +96,79 @@ def hardware_table(text: str = "") -> Table:
         Column("bandwidth", "byte/second"),
         Column("dense_16_bit", "flop/second"),
         Column("host_link", "byte/second"),
-        Column("host_link_is"),
+        Column("link_kind"),
         Column("title"),
     )
-    rows = []
-    for name in machines.names():
-        if text.lower() not in name.lower():
-            continue
-        machine = machines.load(name)
-        device, link = machine.device, machine.host_to_device
-        kind = machine.provenance["host_to_device.bandwidth"].kind
-        peak = device.peak("bf16")
-        rows.append((name, device.capacity, device.bandwidth, peak, link.bandwidth, kind, machine.title))
-    note = "Memory is what the driver reports; `kvcalc hardware show NAME` has each value with its source."
-    return Table("Machines", columns, tuple(rows), (note,), "kvcalc.hardware-list/1")
+    known = machines.names()
+    found = _containing(text, known)
+    more = "Memory is what the driver reports; link kind says how the host link's rate is known."
+    notes = _notes(found, text, known, "hardware", more)
+    rows = tuple(_machine_row(name) for name in found)
+    return Table("Machines", columns, rows, notes, "kvcalc.hardware-list/1", is_list=True)
 
 
-def hardware_answer(name: str, values: dict[str, str] | None = None) -> Table:
+def _machine_row(name: str) -> tuple[Any, ...]:
+    machine = machines.load(name)
+    device, link = machine.device, machine.host_to_device
+    kind = machine.provenance["host_to_device.bandwidth"].kind
+    return name, device.capacity, device.bandwidth, device.peak("bf16"), link.bandwidth, kind, machine.title
+
+
+def hardware_answer(name: str, values: Mapping[str, str] | None = None) -> HardwareResult:
     """Return one machine value by value, with how it is known and from where."""
+    from kvcalc.catalog.hardware_document import settable
+
     machine = machines.load(name)
     if values:
         machine = machines.with_values(machine, values)
-    columns = (Column("value"), Column("as_printed"), Column("kind"), Column("source"), Column("note"))
-    rows = [
-        (key, found.as_printed, found.kind, _place(machine, found.source), found.note or "")
-        for key, found in machine.provenance.items()
-    ]
-    notes = (machine.note,) if machine.note else ()
-    return Table(f"{machine.name}: {machine.title}", columns, tuple(rows), notes, "kvcalc.hardware-show/1")
+    units = dict(settable(machine))
+    links = ("host_to_device", "device_to_host", "interconnect")
+    carriers = {link: getattr(machine, link).via for link in links if getattr(machine, link) is not None}
+    return HardwareResult(
+        inputs={"hardware": name, "set": dict(values or {})},
+        sources={
+            key: Source(found.kind, _place(machine, found.source), found.as_printed, found.note or "")
+            for key, found in machine.provenance.items()
+        },
+        warnings=(),
+        assumptions=(),
+        name=machine.name,
+        title=machine.title,
+        vendor=machine.vendor,
+        aliases=machine.aliases,
+        via=carriers,
+        unified=machine.device.unified,
+        values=tuple(_hardware_value(machine, key, units[key]) for key in machine.provenance),
+        references={
+            key: Reference(source.title, source.url, source.retrieved or source.measured)
+            for key, source in machine.sources.items()
+        },
+        notes=(machine.note,) if machine.note else (),
+    )
+
+
+def _hardware_value(machine: Hardware, key: str, unit: str) -> HardwareValue:
+    found = machine.provenance[key]
+    source = machine.sources.get(found.source)
+    return HardwareValue(
+        key=key,
+        value=_number(machine, key),
+        unit=unit,
+        as_printed=found.as_printed,
+        kind=found.kind,
+        source=found.source,
+        url=source.url if source else None,
+        range=found.range,
+        note=found.note or "",
+    )
+
+
+def _number(machine: Hardware, key: str) -> float:
+    """Return the value at a dotted key in its base unit; of a band the middle."""
+    part: Any = machine
+    for name in key.split("."):
+        part = part[name] if isinstance(part, Mapping) else getattr(part, name)
+    return float(part.mid if isinstance(part, Band) else part)
 
 
 def _place(machine: Hardware, key: str) -> str:

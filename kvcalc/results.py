@@ -6,11 +6,10 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-import numpy as np
-
+from kvcalc.bodies import plain, public, units_of
 from kvcalc.quantity import (
     Bytes,
     BytesPerSecond,
@@ -60,8 +59,8 @@ class Result:
         """Return the JSON body: schema and version first, then the numbers, units beside them."""
         from kvcalc import __version__
 
-        body = {name: plain(value) for name, value in _public(self).items()}
-        return {"schema": self.SCHEMA, "version": __version__, **body, "units": units(self)}
+        body = {name: plain(value) for name, value in public(self).items()}
+        return {"schema": self.SCHEMA, "version": __version__, **body, "units": units_of(type(self))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +179,47 @@ class ModelResult(Result):
     kv: KV
 
     SCHEMA = "kvcalc.model-show/1"
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareValue:
+    """One value of a machine, in base units and as its source prints it."""
+
+    key: str  # dotted, as `--set` takes it
+    value: float | None
+    unit: str
+    as_printed: str
+    kind: str
+    source: str  # key into `HardwareResult.references`, or "user"
+    url: str | None
+    range: tuple[float, float] | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A page, file or log that values were read from."""
+
+    title: str
+    url: str | None
+    retrieved: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareResult(Result):
+    """Answer of `kvcalc hardware show`."""
+
+    name: str
+    title: str
+    vendor: str
+    aliases: tuple[str, ...]
+    via: Mapping[str, str]  # what carries each link
+    unified: bool  # CPU and device share one memory
+    values: tuple[HardwareValue, ...]
+    references: Mapping[str, Reference]
+    notes: tuple[str, ...]
+
+    SCHEMA = "kvcalc.hardware-show/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,60 +364,3 @@ class PlanResult(Result):
     def fits(self) -> bool:
         """Whether the target concurrency fits the KV memory."""
         return float(self.capacity.shortfall) <= 0
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any result
-    """Return a field as JSON data: dataclasses to dicts, numpy to Python, NaN to None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(item) for name, item in _public(value).items()}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return [plain(item) for item in value.tolist()]
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
-
-
-def units(result: Any) -> dict[str, str]:  # noqa: ANN401 - any result
-    """Return the unit of every numeric field by dotted key; list items share the key of the list."""
-    return units_of(type(result))
-
-
-def units_of(kind: type) -> dict[str, str]:
-    """Return `units` of every result of this class."""
-    found: dict[str, str] = {}
-    _collect_units(kind, "", found)
-    return found
-
-
-def _collect_units(kind: type, prefix: str, found: dict[str, str]) -> None:
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        if name.isupper():
-            continue
-        unit, nested = _unit_of(hint)
-        if unit:
-            found[prefix + name] = unit
-        elif nested is not None and nested is not Source:
-            _collect_units(nested, prefix + name + ".", found)
-
-
-def _unit_of(hint: Any) -> tuple[str | None, type | None]:  # noqa: ANN401 - a type hint
-    metadata = getattr(hint, "__metadata__", None)
-    if metadata and isinstance(metadata[0], str):
-        return metadata[0], None
-    if isinstance(hint, type) and is_dataclass(hint):
-        return None, hint
-    for inner in getattr(hint, "__args__", ()):
-        unit, nested = _unit_of(inner)
-        if unit or nested:
-            return unit, nested
-    return None, None
-
-
-def _public(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    return {item.name: getattr(value, item.name) for item in fields(value)}

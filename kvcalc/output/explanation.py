@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kvcalc.bodies import plain
 from kvcalc.output.format import ABSENT, human
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
-from kvcalc.results import plain
 
 if TYPE_CHECKING:
     from kvcalc.explain import Explanation

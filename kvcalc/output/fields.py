@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, get_type_hints
 
+from kvcalc.bodies import plain
 from kvcalc.output.format import human, large_count
-from kvcalc.results import plain
 
 
 class Answer(Protocol):
@@ -49,6 +49,7 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
     schema: str = "kvcalc.table/1"
+    is_list: bool = False  # long: shown one row a line, whatever the width
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON body: one object a row, full precision, units beside them."""
@@ -99,8 +100,19 @@ def text(item: Any, name: str) -> str:  # noqa: ANN401 - any dataclass
     return columns(kind)[name].text(getattr(item, name))
 
 
-_MAIN_LISTS = ("rows", "offload", "components")
-_ABOUT = ("schema", "version", "units", "sources", "warnings", "assumptions", "summary", "notes", "title")
+_MAIN_LISTS = ("rows", "offload", "components", "values")
+_ABOUT = (
+    "schema",
+    "version",
+    "units",
+    "sources",
+    "warnings",
+    "assumptions",
+    "summary",
+    "notes",
+    "title",
+    "references",
+)
 
 
 def flat(answer: Answer) -> tuple[tuple[Column, ...], tuple[tuple[Any, ...], ...]]:

@@ -4,12 +4,15 @@ A page is a title and blocks: paragraphs and grids of finished texts.  `kvcalc.o
 one for each kind of result; `table` and `markdown` only differ in how they draw it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kvcalc.output.format import ABSENT, ascii_text
 
 Style = Literal["", "good", "bad", "warn", "dim", "bold"]
+Wide = Literal["turn", "narrow", "under"]
+"""What becomes of a grid that is wider than the terminal: it is turned on its side, loses its last
+columns (a long list, which stays one row a line), or has its last column under each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Grid:
     align: str
     rows: tuple[tuple[Cell | str, ...], ...]
     notes: tuple[str, ...] = ()
+    wide: Wide = "turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ def in_ascii(page: Page) -> Page:
             blocks.append(Lines(title, texts(block.lines), block.bullet))
         else:
             rows = tuple(map(texts, block.rows))
-            blocks.append(Grid(title, plain(block.header), block.align, rows, plain(block.notes)))
+            header, notes = plain(block.header), plain(block.notes)
+            blocks.append(replace(block, title=title, header=header, rows=rows, notes=notes))
     return Page(ascii_text(page.title), tuple(blocks))
 
 

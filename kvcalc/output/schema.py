@@ -10,12 +10,22 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from kvcalc.bodies import units_of
 from kvcalc.output.fields import Table
-from kvcalc.results import KV, UNLIMITED, KVResult, ModelResult, PlanResult, RestoreResult, Result, units_of
+from kvcalc.results import (
+    KV,
+    UNLIMITED,
+    HardwareResult,
+    KVResult,
+    ModelResult,
+    PlanResult,
+    RestoreResult,
+    Result,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
-RESULTS: tuple[type[Result], ...] = (PlanResult, KVResult, RestoreResult, ModelResult)
+RESULTS: tuple[type[Result], ...] = (PlanResult, KVResult, RestoreResult, ModelResult, HardwareResult)
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 Schema = dict[str, Any]

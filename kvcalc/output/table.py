@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvcalc.output.page import Cell, Grid, Lines, Page, cell, in_ascii, visible
 
@@ -66,6 +66,8 @@ def _lines(block: Lines, terminal: Terminal) -> list[str]:
 
 
 def _grid(block: Grid, terminal: Terminal) -> list[str]:
+    if block.wide == "narrow":
+        block = _narrowed(block, terminal.width)
     rows = [tuple(map(cell, row)) for row in block.rows]
     header = tuple(Cell(name, "dim") for name in block.header)
     has_header = any(block.header)
@@ -79,11 +81,28 @@ def _grid(block: Grid, terminal: Terminal) -> list[str]:
             out = _drawn(table, widths, block.align, terminal)
         elif block.align[-1] == "l" and room >= _LEAST_LAST_COLUMN:
             out = _drawn(table, [*widths[:-1], room], block.align, terminal)
+        elif block.wide == "under":
+            out = _under(table, widths[:-1], block.align, terminal)
         else:
             out = _turned(block, rows, terminal)
     for note in block.notes:
         out += [_paint(part, "dim", terminal) for part in _wrap(note, terminal.width, _INDENT, _INDENT)]
     return out
+
+
+def _narrowed(block: Grid, width: int) -> Grid:
+    """Return a list without the last columns that find no room, and say which they are."""
+    table = [block.header, *([cell(item).text for item in row] for row in block.rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(block.header))]
+    kept = len(widths)
+    while kept > 1 and len(_INDENT) + sum(widths[:kept]) + len(_GAP) * (kept - 1) > width:
+        kept -= 1
+    if kept == len(widths):
+        return block
+    left_out = f"No room for: {', '.join(block.header[kept:])}; widen the terminal, or see --format csv."
+    rows = tuple(row[:kept] for row in block.rows)
+    return replace(block, header=block.header[:kept], align=block.align[:kept], rows=rows,
+                   notes=(*block.notes, left_out))  # fmt: skip
 
 
 def _drawn(table: list[tuple[Cell, ...]], widths: list[int], align: str, terminal: Terminal) -> list[str]:
@@ -99,6 +118,17 @@ def _drawn(table: list[tuple[Cell, ...]], widths: list[int], align: str, termina
         ]
         out.append(_INDENT + _GAP.join(padded).rstrip())
         out += [" " * before + _paint(part, row[-1].style, terminal) for part in wrapped[1:]]
+    return out
+
+
+def _under(table: list[tuple[Cell, ...]], widths: list[int], align: str, terminal: Terminal) -> list[str]:
+    """Draw rows with their last text below them, without a heading for it."""
+    out: list[str] = []
+    for row in table:
+        out += _drawn([row[:-1]], widths, align[:-1], terminal)
+        if row is not table[0]:
+            out += [_paint(part, row[-1].style or "dim", terminal)
+                    for part in _wrap(row[-1].text, terminal.width, _INDENT * 3, _INDENT * 3)]  # fmt: skip
     return out
 
 

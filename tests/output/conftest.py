@@ -10,6 +10,8 @@ from kvcalc.results import (
     Decode,
     Eviction,
     Flip,
+    HardwareResult,
+    HardwareValue,
     Inverse,
     KVResult,
     Memory,
@@ -19,6 +21,7 @@ from kvcalc.results import (
     PlanResult,
     PoolRow,
     Prefill,
+    Reference,
     RestoreResult,
     Source,
     Views,
@@ -124,6 +127,35 @@ def model_result(kv):
         parameters=ParameterCounts(70 * GB, 7 * GB, {"norms": 1_000_000, "mlp": 69_999_000_000}),
         weights=Weights(72 * GB, {"bf16": 4 * GB, "fp8": 68 * GB}),
         kv=kv,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hardware_result():
+    page = "https://example.org/sheet"
+    return HardwareResult(
+        inputs={"hardware": "a-gpu", "set": {}},
+        sources={
+            "device.bandwidth": Source("nominal", page, "2 TB/s"),
+            "decode_efficiency": Source("assumed", "a guess", "0.75", "a prior"),
+        },
+        warnings=(),
+        assumptions=(),
+        name="a-gpu", title="A GPU", vendor="Somebody", aliases=("gpu-a",),
+        via={"host_to_device": "PCIe 4.0 x16"}, unified=False,
+        values=(
+            HardwareValue(
+                "device.bandwidth", 2e12, "byte/second", "2 TB/s", "nominal", "sheet", page, None, ""
+            ),
+            HardwareValue(
+                "decode_efficiency", 0.75, "1", "0.75", "assumed", "guess", None, (0.6, 0.9), "a prior"
+            ),
+        ),
+        references={
+            "sheet": Reference("Data sheet", page, "2026-11-29"),
+            "guess": Reference("a guess", None, None),
+        },
+        notes=("Sold in two versions.",),
     )  # fmt: skip
 
 

@@ -13,13 +13,14 @@ def stored(name):
     return json.loads((schema.FOLDER / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(params=["plan", "kv", "restore", "model-show"])
-def case(request, plan_result, kv_result, restore_result, model_result):
+@pytest.fixture(params=["plan", "kv", "restore", "model-show", "hardware-show"])
+def case(request, plan_result, kv_result, restore_result, model_result, hardware_result):
     results = {
         "plan": plan_result,
         "kv": kv_result,
         "restore": restore_result,
         "model-show": model_result,
+        "hardware-show": hardware_result,
     }
     return results[request.param], stored(f"{request.param}-1.json")
 

@@ -1,15 +1,18 @@
 """One module for each kind of result: what its page says, in which order."""
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from kvcalc.output.fields import Answer, Table
-from kvcalc.output.page import Cell, Lines, Page, grid
+from kvcalc.output.fields import Answer, Column, Table
+from kvcalc.output.format import label
+from kvcalc.output.page import Cell, Lines, Page, Wide, grid
 
 _MODULES = {
     "kvcalc.plan/1": "kvcalc.output.pages.plan",
     "kvcalc.kv/1": "kvcalc.output.pages.kv",
     "kvcalc.restore/1": "kvcalc.output.pages.restore",
+    "kvcalc.hardware-show/1": "kvcalc.output.pages.hardware_show",
     "kvcalc.model-show/1": "kvcalc.output.pages.model_show",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
@@ -27,10 +30,17 @@ def page_of(answer: Answer) -> Page:
 
 def _list(table: Table) -> Page:
     rows: list[tuple[Cell | str, ...]] = [
-        tuple(column.text(item) for column, item in zip(table.columns, row, strict=True))
+        tuple(_item(column, item) for column, item in zip(table.columns, row, strict=True))
         for row in table.rows
     ]
     align = "".join("r" if column.unit else "l" for column in table.columns)
-    names = tuple(column.name.replace("_", " ") for column in table.columns)
+    names = tuple(label(column.name) for column in table.columns)
     notes = (Lines("", tuple(Cell(note, "dim") for note in table.notes)),) if table.notes else ()
-    return Page(table.title, (grid("", names, align, rows), *notes))
+    wide: Wide = "narrow" if table.is_list else "turn"
+    return Page(table.title, (replace(grid("", names, align, rows), wide=wide), *notes))
+
+
+def _item(column: Column, item: object) -> str:
+    """Return one item of a list, without the tokens that its heading speaks of already."""
+    shown = column.text(item)
+    return shown.removesuffix("/token").removesuffix(" tokens") if "token" in column.name else shown
