@@ -1,10 +1,13 @@
 """Counts of small models, worked out by hand."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kvcalc.errors import SettingsError, UnsupportedModelError
 from kvcalc.parameters import count_parameters
 from kvcalc.parameters.counts import pipeline_stages
+from kvcalc.parameters.registry import builders
 from kvcalc.shapes.config import Config
 
 
@@ -189,7 +192,9 @@ def test_a_missing_size_is_refused():
 def test_a_tower_that_is_not_understood_is_noted():
     text = {**LLAMA}
     whole = {"model_type": "someones_vlm", "text_config": text, "vision_config": {"hidden_size": 4}}
-    assert counted(whole).notes == ("vision_config: the tower of 'someones_vlm' is not counted",)
+    assert counted(whole).notes == (
+        "only the language model of 'someones_vlm' is counted, nothing around it",
+    )
 
 
 def test_bytes_are_two_per_parameter_in_16_bits():
@@ -225,3 +230,19 @@ def test_a_pipeline_is_as_large_as_its_largest_stage():
 def test_more_stages_than_layers_are_refused():
     with pytest.raises(SettingsError, match="pp 3"):
         counted(LLAMA).bytes_per_rank(1, pp=3)
+
+
+NONSENSE = st.sampled_from(
+    [None, True, 0, -1, 2**40, 1.5, float("nan"), "", "x", [], [1], [None], {}, {"a": 1}, "auto"]
+)
+
+
+@given(st.sampled_from(sorted(DEEPSEEK)), NONSENSE, st.sampled_from(sorted(builders())))
+def test_nonsense_is_counted_or_refused_in_one_line(key, value, model_type):
+    config = {**DEEPSEEK, "model_type": model_type, key: value}
+    try:
+        told = str(counted(config).total)
+    except UnsupportedModelError as error:
+        told = str(error)
+    assert told
+    assert "\n" not in told

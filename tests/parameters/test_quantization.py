@@ -3,8 +3,9 @@
 import pytest
 
 from kvcalc.errors import SettingsError, UnsupportedModelError
-from kvcalc.parameters import count_parameters, with_dtype
+from kvcalc.parameters import count_parameters
 from kvcalc.parameters.patterns import Patterns
+from kvcalc.parameters.quantization import with_dtype
 from kvcalc.shapes.config import Config
 
 BASE = {

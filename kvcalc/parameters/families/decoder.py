@@ -213,6 +213,6 @@ def latent_width(hidden: int, width: int, layers: Layers, style: Style) -> list[
     """Return what brings tokens to a narrower width for the experts and back."""
     down = f"{style.network}.routed_expert_down_proj"
     up = f"{style.network}.routed_expert_up_proj"
-    parts = linear("shared_experts", down, width, hidden, layers, split="replicated")
+    parts = linear("shared_experts", down, width, hidden, layers, split="replicated", quantizable=False)
     parts += norm(f"{style.network}.routed_expert_norm", width, layers)
-    return parts + linear("shared_experts", up, hidden, width, layers, split="replicated")
+    return parts + linear("shared_experts", up, hidden, width, layers, split="replicated", quantizable=False)
