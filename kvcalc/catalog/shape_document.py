@@ -208,8 +208,8 @@ def layers_from(data: Any, where: str) -> tuple[int, ...]:  # noqa: ANN401
         raise ProfileError(f"{where}: expected layer indices such as '0-31' or '0,2,4-6', got {data!r}")
     layers: list[int] = []
     for span in text.split(","):
-        first, _, last = span.partition("-")
-        if not first.strip().isdigit() or (last and not last.strip().isdigit()):
+        first, dash, last = span.partition("-")
+        if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
             raise ProfileError(f"{where}: {span!r} is not a layer or a range of layers")
         stop = int(last or first)
         if not int(first) <= stop < 10_000:

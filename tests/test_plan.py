@@ -1,0 +1,294 @@
+"""The main job, checked against hand arithmetic on a machine and a model with round numbers."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+import kvcalc
+from kvcalc.api import load_hardware, load_model
+from kvcalc.engines import EngineSettings
+from kvcalc.errors import KvcalcError, SettingsError
+from kvcalc.planning.plan import answer
+from kvcalc.profiles import Band
+from kvcalc.scenario import Overrides, Scenario, TierUse, Workload
+
+GB = 1e9
+
+
+@pytest.fixture
+def machine():
+    """An H100 whose efficiencies are exact, so that expected values follow by hand."""
+    found = load_hardware("h100-sxm-80gb")
+    return replace(found, prefill_efficiency=Band(0.5, 0.5, 0.5), decode_efficiency=Band(0.8, 0.8, 0.8))
+
+
+def ask(machine, workload=None, overrides=None, tiers=(), **settings):
+    settings = EngineSettings(**settings)
+    return answer(
+        Scenario(
+            model=load_model("llama-3.1-8b"),
+            hardware=machine,
+            gpus=settings.tp * settings.pp * settings.dp,
+            settings=settings,
+            workload=workload or Workload(),
+            tiers=tiers,
+            overrides=overrides or Overrides(),
+        )
+    )
+
+
+def test_memory_adds_up_to_what_the_driver_reports(machine):
+    memory = ask(machine).memory
+    parts = memory.weights + memory.activations + memory.other + memory.kv_pool
+    assert parts == pytest.approx(memory.total, rel=1e-12)
+    assert memory.total == 81559 * 2**20  # nvidia-smi's total for this card, in MiB
+
+
+def test_the_weights_of_llama_8b_are_two_bytes_a_parameter(machine):
+    # 2 x 525,336,576 embedding and head, 32 layers of 218,112,000, and a norm of 4,096
+    parameters = 2 * 128256 * 4096 + 32 * 218_112_000 + 4096
+    assert parameters == 8_030_261_248
+    assert ask(machine).memory.weights == 2 * parameters
+
+
+def test_capacity_by_hand(machine):
+    # 131,072 B/token x 5,000 tokens = 655.36 MB a session; 20 of them need 13.1072 GB of 10 GB
+    result = ask(
+        machine, Workload(prompt=4000, generate=1000, concurrency=20), Overrides(pool=10 * GB)
+    )
+    assert result.kv.bytes_per_token == 131072
+    assert result.capacity.need == 20 * 5000 * 131072
+    assert result.capacity.budget == 10 * GB
+    assert result.capacity.sessions == 15  # 10e9 / 655,360,000 = 15.26
+    assert result.capacity.shortfall == pytest.approx(20 * 655_360_000 - 10 * GB)
+    assert not result.fits
+
+
+def test_bandwidth_by_hand(machine):
+    # one request a second of 100 tokens each: 100 token/s over 10 sequences is 10 steps a second,
+    # each reads the weights and 10 x 1,050 tokens of KV
+    result = ask(machine, Workload(prompt=1000, generate=100, concurrency=10, rate=1.0))
+    step = result.memory.weights + 10 * 1050 * 131072
+    assert result.bandwidth.target_tokens_per_second == 100
+    assert result.bandwidth.need == pytest.approx(10 * step, rel=1e-12)
+    assert result.bandwidth.budget == pytest.approx(0.8 * 3.35e12, rel=1e-12)
+
+
+def test_prefill_by_hand(machine):
+    # 2 FLOP x (parameters without embedding and head) a token, the head once, and causal attention of
+    # 32 layers x 32 heads x (128 + 128) x 2 FLOP over n (n + 1) / 2 entries; half of 989 TFLOP/s
+    n, matrices = 2048, 32 * (218_112_000 - 2 * 4096)
+    flops = 2 * matrices * n + 2 * 128256 * 4096 + 2 * 32 * 32 * 256 * n * (n + 1) / 2
+    prefill = ask(machine, Workload(prompt=n)).prefill
+    assert prefill.flops == pytest.approx(flops, rel=1e-12)
+    assert prefill.time == pytest.approx(flops / (0.5 * 989e12) + 0.010, rel=1e-9)
+
+
+def test_decode_by_hand(machine):
+    result = ask(machine, Workload(prompt=1000, generate=200, concurrency=4))
+    read = result.memory.weights + 4 * 1100 * 131072
+    assert result.decode.bound == "memory"
+    assert result.decode.step_time == pytest.approx(read / (0.8 * 3.35e12), rel=1e-12)
+    assert result.decode.tokens_per_second == pytest.approx(4 / result.decode.step_time, rel=1e-12)
+
+
+def test_a_restore_is_the_sum_of_its_parts_and_compares_with_the_suffix_on_the_prefix(machine):
+    tier = TierUse("dram", bandwidth=50 * GB, setup=0.010)
+    result = ask(machine, Workload(prompt=8000, cached=6000), tiers=(tier,))
+    (row,) = result.offload
+    assert row.bytes == 6000 * 131072
+    assert row.transfer == pytest.approx(row.bytes / (50 * GB))
+    assert row.restore == pytest.approx(row.transfer + 0.010)
+    assert row.cached_total == pytest.approx(row.restore + row.remaining)
+    # the 2,000 new tokens attend to the 6,000 cached ones as well: 2,000 x 6,000 + 2,000 x 2,001 / 2
+    dense = 2 * 32 * (218_112_000 - 2 * 4096) * 2000 + 2 * 128256 * 4096
+    attention = 2 * 32 * 32 * 256 * (2000 * 6000 + 2000 * 2001 / 2)
+    assert row.remaining == pytest.approx((dense + attention) / (0.5 * 989e12) + 0.010, rel=1e-9)
+    assert row.break_even_bandwidth == pytest.approx(row.bytes / (row.recompute - row.remaining - 0.010))
+    assert row.verdict == "restore"
+
+
+def test_a_slow_tier_loses_and_the_flip_says_where(machine):
+    tier = TierUse("object", bandwidth=0.5 * GB)
+    result = ask(machine, Workload(prompt=8000, cached=6000), tiers=(tier,))
+    (row,) = result.offload
+    assert row.verdict == "recompute"
+    assert row.speedup < 1
+    flip = next(flip for flip in result.flips if flip.key == "tiers.object.bandwidth")
+    assert flip.verdict == "restore"
+    assert flip.at == row.break_even_bandwidth
+
+
+def test_a_range_that_straddles_the_break_even_is_too_close_to_call():
+    found = load_hardware("h100-sxm-80gb")
+    result = ask(found, Workload(prompt=8000, cached=6000))
+    wide = replace(found, prefill_efficiency=Band(0.3, 0.55, 0.9))
+    slow = TierUse("edge", bandwidth=float(result.offload[0].break_even_bandwidth))
+    (row,) = ask(wide, Workload(prompt=8000, cached=6000), tiers=(slow,)).offload
+    assert row.verdict == "too_close"
+    assert row.confidence < 0.5
+
+
+def test_a_window_hides_transfer_but_never_setup(machine):
+    tier = TierUse("dram", bandwidth=10 * GB, setup=0.005)
+    (row,) = ask(
+        machine, Workload(prompt=8000, cached=6000), Overrides(window=0.030), tiers=(tier,)
+    ).offload
+    assert row.extra_wait == pytest.approx(row.transfer - 0.030)
+    assert row.overlapped_total == pytest.approx(row.remaining + row.extra_wait + 0.005)
+
+
+def test_a_given_prefill_time_leaves_no_range(machine):
+    result = ask(machine, Workload(prompt=8000, cached=4000), Overrides(prefill=0.5))
+    assert result.prefill.source == "given"
+    assert result.prefill.time == pytest.approx(0.5)
+    assert result.prefill.range == pytest.approx((0.5, 0.5))
+
+
+def test_what_does_not_fit_streams_or_takes_turns(machine):
+    tier = TierUse("dram", bandwidth=50 * GB)
+    result = ask(
+        machine,
+        Workload(prompt=4000, generate=1000, concurrency=20),
+        Overrides(pool=10 * GB),
+        tiers=(tier,),
+    )
+    streaming = next(row for row in result.offload if row.mode == "active_working_set")
+    assert streaming.bytes == result.capacity.shortfall
+    assert streaming.transfer == pytest.approx(streaming.bytes / (50 * GB))
+    # a step can never be shorter than the bytes it streams
+    assert streaming.overlapped_total >= streaming.transfer
+
+
+def test_eviction_costs_the_whole_sequence_again(machine):
+    result = ask(machine, Workload(prompt=4000, generate=1000, concurrency=4))
+    assert result.eviction.recompute_tokens == 5000
+    assert result.eviction.recompute_time > result.prefill.time
+    # both ways over the link, 5,000 x 131,072 B each
+    link = machine.host_to_device.bandwidth, machine.device_to_host.bandwidth
+    assert result.eviction.swap_time == pytest.approx(5000 * 131072 * (1 / min(link) + 1 / link[0]), rel=1e-9)
+    # e x 5,000 is 20 % of all tokens when it is a quarter of the new ones
+    assert result.eviction.thrash_evictions_per_second == pytest.approx(
+        0.25 * result.decode.tokens_per_second / 5000
+    )
+
+
+def test_the_fit_flips_are_exact(machine):
+    workload = Workload(prompt=4000, generate=1000, concurrency=10)
+    result = ask(machine, workload, Overrides(pool=10 * GB))
+    at = {flip.key: flip.at for flip in result.flips}
+    for concurrency, fits in ((at["concurrency"] - 1, True), (at["concurrency"], False)):
+        again = ask(machine, replace(workload, concurrency=int(concurrency)), Overrides(pool=10 * GB))
+        assert again.fits is fits
+    for tokens, fits in ((at["prompt + generate"] - 1, True), (at["prompt + generate"], False)):
+        longer = replace(workload, prompt=int(tokens) - 1000)
+        assert ask(machine, longer, Overrides(pool=10 * GB)).fits is fits
+
+
+def test_tensor_parallelism_halves_heads_and_replicates_latents():
+    two = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tp=2)
+    assert two.kv.bytes_per_token_per_gpu == 65536
+    # DeepSeek-V3 keeps 61 x 576 latents of 2 bytes on every rank
+    latent = kvcalc.plan("deepseek-v3", on="h200-sxm-141gb", gpus=8, kv_dtype="bf16")
+    assert latent.kv.bytes_per_token == latent.kv.bytes_per_token_per_gpu == 61 * 576 * 2
+
+
+def test_data_parallel_replicas_share_the_load():
+    one = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", concurrency=32)
+    two = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", gpus=2, dp=2, concurrency=64)
+    assert two.capacity.need == one.capacity.need
+    assert two.capacity.sessions == 2 * one.capacity.sessions
+
+
+def test_weights_that_do_not_fit_leave_no_pool_and_say_so():
+    result = kvcalc.plan("llama-3.1-70b", on="l4")
+    assert not result.fits
+    assert result.memory.kv_pool == 0
+    assert result.first_limit == "capacity"
+    assert any("no memory is left for KV" in warning for warning in result.warnings)
+
+
+def test_every_figure_of_a_plan_is_finite_or_absent_in_json():
+    body = kvcalc.plan("llama-3.1-70b", on="l4").to_dict()
+    text = json.dumps(body, allow_nan=False)
+    assert "NaN" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"tp": 3}, "1, 2, 4, 8"),
+        ({"gpus": 4, "tp": 3}, "tp*pp*dp"),
+        ({"cached": 5000, "prompt": 4000}, "more than the prompt"),
+        ({"cached": 10, "hit": 0.5}, "give one of them"),
+        ({"pool": "200 GB"}, "more than the"),
+        ({"utilization": 1.5}, "between 0 and 1"),
+        ({"engine": "vlm"}, "vllm"),
+        ({"kv_dtype": "fp9"}, "fp8"),
+        ({"concurrency": 0}, "1 or more"),
+        ({"prompt": "32K"}, "ambiguous"),
+        ({"promt": 4}, "prompt"),
+        ({"set": {"host_to_device.bandwith": "20 GB/s"}}, "host_to_device.bandwidth"),
+    ],
+)
+def test_bad_questions_are_refused_in_one_line(said, says):
+    with pytest.raises(KvcalcError) as caught:
+        kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", **said)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_machine_is_asked_for():
+    with pytest.raises(SettingsError, match="--on"):
+        kvcalc.plan("llama-3.1-8b")
+
+
+def test_numbers_in_base_units_and_texts_mean_the_same():
+    texts = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", pool="20 GB", prefill="100 ms", prompt="4k")
+    numbers = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", pool=20e9, prefill=0.1, prompt=4000)
+    assert texts.to_dict() == numbers.to_dict()
+
+
+def test_a_set_value_is_used_and_quoted_as_assumed():
+    result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", set={"host_to_device.bandwidth": "20 GB/s"})
+    assert result.offload[0].bandwidth == 20 * GB
+    assert result.sources["host_to_device.bandwidth"].as_printed == "20 GB/s"
+
+
+def test_unified_memory_has_no_host_tier():
+    unified = [name for name in ("gb10", "dgx-spark", "strix-halo") if name in _names()]
+    result = kvcalc.plan("llama-3.1-8b", on=unified[0])
+    assert result.offload == ()
+    assert any("shares its memory" in warning for warning in result.warnings)
+
+
+def _names():
+    from kvcalc.catalog.hardware import names
+
+    return names()
+
+
+def test_a_mixture_reads_only_the_experts_that_the_batch_visits():
+    one = kvcalc.plan("mixtral-8x7b-v0.1", on="h200-sxm-141gb", concurrency=1, prompt=100, generate=10)
+    many = kvcalc.plan("mixtral-8x7b-v0.1", on="h200-sxm-141gb", concurrency=64, prompt=100, generate=10)
+    # two of eight experts: a quarter of the routed weights for one sequence, all of them for 64
+    assert one.decode.step_time < 0.5 * many.decode.step_time
+
+
+def test_plan_frame_answers_row_by_row():
+    pd = pytest.importorskip("pandas", reason="pandas is a test extra")
+    frame = pd.DataFrame(
+        {
+            "model": ["llama-3.1-8b", "llama-3.1-8b", "nonsense"],
+            "on": ["h100-sxm-80gb"] * 3,
+            "concurrency": [8, math.nan, 8],
+        },
+        index=["a", "b", "c"],
+    )
+    sheet = kvcalc.plan_frame(frame)
+    assert list(sheet.index) == ["a", "b", "c"]
+    assert sheet.loc["a", "fits"]
+    assert sheet.loc["a", "kv_bytes_per_token"] == 131072
+    assert "nonsense" in sheet.loc["c", "reason"]
