@@ -11,7 +11,7 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     """Return the price of the dearest victim: a sequence that is about to finish."""
     scenario = speed.scenario
     tokens = scenario.workload.prompt + scenario.workload.generate
-    time = float(speed.prefill(float(tokens)))
+    time = float(speed.prefill.time(float(tokens)))
     stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET]
     swap = _swap(speed, tokens, max((float(row.bandwidth) for row in stored), default=None), book)
     return Eviction(

@@ -61,12 +61,13 @@ def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
     other = "recompute" if row.verdict == "restore" else "restore"
     if row.break_even_bandwidth is not None:
         at = float(row.break_even_bandwidth)
-        yield Flip(f"tiers.{row.tier}.bandwidth", float(row.bandwidth), at, other, "byte/second")
+        yield Flip(f"tiers.{row.tier}.bandwidth", float(row.bandwidth), at, other, "byte/second", row.tier)
     if row.break_even_tokens is not None and row.verdict == "restore":
         restored = float(row.bytes) and scenario.workload.prompt if scenario.workload.cached is None else None
         cached = restored if restored is not None else scenario.workload.cached
-        yield Flip("cached", float(cached or 0), float(row.break_even_tokens), "recompute", "token")
-    if speed.source == "model":
+        shortest = float(row.break_even_tokens)
+        yield Flip("cached", float(cached or 0), shortest, "recompute", "token", row.tier)
+    if speed.prefill.source == "model":
         yield from _efficiency(scenario, row, other)
 
 
@@ -79,4 +80,4 @@ def _efficiency(scenario: Scenario, row: Offload, other: str) -> Iterator[Flip]:
     now = scenario.hardware.prefill_efficiency.mid
     at = now * saved / cost
     if at <= 1.0:
-        yield Flip("prefill_efficiency", now, at, other, "1")
+        yield Flip("prefill_efficiency", now, at, other, "1", row.tier)

@@ -124,11 +124,13 @@ def block_tokens(speed: Speed) -> int:
 
 def _prefix_store(scenario: Scenario, speed: Speed, tier: TierUse, cached: int, book: Notebook) -> Offload:
     prompt = float(scenario.workload.prompt)
-    band = speed.efficiency if speed.source != "model" else scenario.hardware.prefill_efficiency
+    band = (
+        speed.prefill.efficiency if speed.prefill.source != "model" else scenario.hardware.prefill_efficiency
+    )
     remaining = prompt - cached
     times = Times(
-        recompute=float(speed.prefill(prompt)),
-        remaining=float(speed.prefill(remaining, float(cached))),
+        recompute=float(speed.prefill.time(prompt)),
+        remaining=float(speed.prefill.time(remaining, float(cached))),
         saved_low=_saved(speed, prompt, cached, band.high),
         saved_high=_saved(speed, prompt, cached, band.low),
     )
@@ -138,8 +140,8 @@ def _prefix_store(scenario: Scenario, speed: Speed, tier: TierUse, cached: int, 
 
 
 def _saved(speed: Speed, prompt: float, cached: int, efficiency: float) -> float:
-    full = float(speed.prefill(prompt, 0.0, efficiency))
-    return full - float(speed.prefill(prompt - cached, float(cached), efficiency))
+    full = float(speed.prefill.time(prompt, 0.0, efficiency))
+    return full - float(speed.prefill.time(prompt - cached, float(cached), efficiency))
 
 
 def restore_row(
@@ -267,7 +269,7 @@ def _shortest(scenario: Scenario, speed: Speed, tier: TierUse, suffix: float) ->
     fixed += tier.setup if overrides.setup is None else overrides.setup
     moved = speed.layout.serialized(grid, per_gpu=True) / tier_bandwidth(tier)
     cost = np.maximum(0.0, moved - (overrides.window or 0.0)) + fixed
-    saved = speed.prefill(grid + suffix) - speed.prefill(np.full_like(grid, suffix), grid)
+    saved = speed.prefill.time(grid + suffix) - speed.prefill.time(np.full_like(grid, suffix), grid)
     try:
         return float(shortest_worthwhile(grid, saved - cost))
     except DomainError:

@@ -10,12 +10,14 @@ from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
 from kvcalc.engines.sizing import model_precision
 from kvcalc.formulas.capacity import first_limit
 from kvcalc.formulas.cost import time_cost
+from kvcalc.planning.decode import bandwidth_of, decode_of
 from kvcalc.planning.eviction import eviction_of
 from kvcalc.planning.flips import flips_of
-from kvcalc.planning.memory import capacity_of, counted, memory_of, weight_bytes
+from kvcalc.planning.memory import capacity_of, memory_of
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.offload import offload_rows
-from kvcalc.planning.speed import Speed, bandwidth_of, decode_of, prefill_of
+from kvcalc.planning.prefill import prefill_of
+from kvcalc.planning.speed import speed_of
 from kvcalc.results import KV, ComponentRow, PlanResult, PoolRow, Source, Views
 from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import ModelShape
@@ -40,10 +42,10 @@ class Plan:
         quote_sources(scenario, book)
         memory = memory_of(scenario, layout, book)
         capacity = capacity_of(scenario, layout, memory, book)
-        speed = Speed(scenario, layout, counted(scenario, book), weight_bytes(scenario, book))
-        prefill = prefill_of(speed, book)
-        decode = decode_of(speed, book)
-        bandwidth = bandwidth_of(speed, book)
+        speed = speed_of(scenario, layout, book)
+        prefill = prefill_of(speed.prefill, book)
+        decode = decode_of(speed.decode, book)
+        bandwidth = bandwidth_of(speed.decode, book)
         offload = offload_rows(scenario, speed, capacity, decode, book)
         result = PlanResult(
             inputs=scenario.inputs,

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from kvcalc.engines import lay_out
 from kvcalc.errors import SettingsError
-from kvcalc.planning.memory import counted, weight_bytes
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import Times, cached_tokens, restore_row, tiers_of
-from kvcalc.planning.speed import Speed
+from kvcalc.planning.speed import speed_of
 from kvcalc.results import Offload, RestoreResult, Source
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
@@ -66,20 +65,22 @@ def _bare(given: Given, overrides: Overrides, book: Notebook) -> tuple[float, Ti
 
 def _modelled(given: Given, scenario: Scenario, book: Notebook) -> tuple[float, Times, tuple[TierUse, ...]]:
     layout = lay_out(scenario.model.shape, scenario.settings)
-    speed = Speed(scenario, layout, counted(scenario, book), weight_bytes(scenario, book))
+    speed = speed_of(scenario, layout, book)
     prompt = float(scenario.workload.prompt)
     cached = cached_tokens(scenario, speed, book)
     size = float(layout.serialized(cached, per_gpu=True)) if given.size is None else given.size
-    band = speed.efficiency if speed.source != "model" else scenario.hardware.prefill_efficiency
-    if speed.source == "model":
+    band = (
+        speed.prefill.efficiency if speed.prefill.source != "model" else scenario.hardware.prefill_efficiency
+    )
+    if speed.prefill.source == "model":
         book.source("prefill", Source("derived", "FLOP count, dense peak and prefill efficiency"))
         book.assume(f"prefill reaches {band.low:.0%} to {band.high:.0%} of {scenario.hardware.name}'s peak")
 
     def times_at(share: float) -> tuple[float, float]:
         left = given.remaining
         if left is None:
-            left = float(speed.prefill(prompt - cached, float(cached), share))
-        return float(speed.prefill(prompt, 0.0, share)), left
+            left = float(speed.prefill.time(prompt - cached, float(cached), share))
+        return float(speed.prefill.time(prompt, 0.0, share)), left
 
     middle, fast, slow = times_at(band.mid), times_at(band.high), times_at(band.low)
     times = Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
