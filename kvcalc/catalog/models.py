@@ -134,12 +134,21 @@ def load_file(path: Path, hub: str | None = None, quantized: bool = True) -> Mod
 
         return from_document(read(path), str(path))
     if path.suffix == ".gguf":
-        from kvcalc.shapes.readers.gguf import read_gguf
-
-        shape = read_gguf(path)
-        source = Source("published", str(path), note="GGUF metadata")
-        return Model(shape.name, shape, None, str(path), hub, {"model": source}, shape.notes)
+        return _from_gguf(path, hub)
     return _from_config(path, hub, quantized)
+
+
+def _from_gguf(path: Path, hub: str | None) -> Model:
+    from kvcalc.parameters.gguf import parameters_of_header
+    from kvcalc.shapes.readers.gguf import read_header, shape_of_header
+    from kvcalc.shapes.readers.gguf.parts import with_all_parts
+
+    header, missing = with_all_parts(path, read_header(path))
+    shape = shape_of_header(header)
+    parameters = None if missing else parameters_of_header(header)
+    notes = (f"the weights are not counted: {missing} is not there",) if missing else ()
+    source = Source("published", str(path), note="GGUF metadata")
+    return Model(shape.name, shape, parameters, str(path), hub, {"model": source}, (*shape.notes, *notes))
 
 
 def _from_config(path: Path, hub: str | None, quantized: bool) -> Model:
