@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kvcalc.bodies import plain, public, units_of
@@ -38,20 +38,20 @@ UNLIMITED = "unlimited"
 class Source:
     """Where one value came from: nominal, measured, derived, assumed, published or given."""
 
-    kind: str
-    source: str
-    as_printed: str = ""
-    note: str = ""
+    kind: str  # nominal, measured, derived, assumed, published or given
+    source: str  # page, file or option
+    as_printed: str = ""  # the value as its source prints it
+    note: str = ""  # what else to know of it
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """What every answer carries beside its numbers."""
 
-    inputs: Mapping[str, Any]
-    sources: Mapping[str, Source]
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
+    inputs: Mapping[str, Any]  # what was asked, as it was understood
+    sources: Mapping[str, Source]  # where each value came from, by key
+    warnings: tuple[str, ...]  # what a careful reader should know
+    assumptions: tuple[str, ...]  # what was assumed and mattered
 
     SCHEMA = ""
 
@@ -67,50 +67,50 @@ class Result:
 class Views:
     """Bytes of one sequence under three accounting views."""
 
-    payload: Bytes
-    serialized: Bytes
-    reserved: Bytes
+    payload: Bytes  # the useful values alone
+    serialized: Bytes  # with scales, metadata and padding, as stored or sent
+    reserved: Bytes  # with page rounding, as the engine's allocator holds it
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentRow:
     """One component of the cache, all its layers together, one logical copy."""
 
-    kind: str
-    layers: int
-    bytes_per_token: BytesPerToken
-    constant_bytes: Bytes
-    cap_tokens: Tokens | None
-    bytes: Bytes
+    kind: str  # full_attention, sliding_window, mla, ...
+    layers: int  # how many layers own one
+    bytes_per_token: BytesPerToken  # of a further token; 0 once it no longer grows
+    constant_bytes: Bytes  # per sequence, once it no longer grows
+    cap_tokens: Tokens | None  # tokens kept at most; null if it is not capped by a window
+    bytes: Bytes  # of one sequence of `tokens` tokens
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
     """What a given KV memory per GPU holds, by the engine's own rule."""
 
-    block_tokens: Tokens | None
-    page_bytes: Bytes | None
-    block_bytes: Bytes | None
-    num_blocks: Count | None
-    cpu_blocks: Count | None
-    kv_tokens: Tokens | None
-    max_concurrency: Count | None
+    block_tokens: Tokens | None  # tokens in one block
+    page_bytes: Bytes | None  # one block of one layer
+    block_bytes: Bytes | None  # one block over all layers of a GPU
+    num_blocks: Count | None  # blocks in the pool
+    cpu_blocks: Count | None  # blocks of the swap space (vLLM before 0.8)
+    kv_tokens: Tokens | None  # tokens that fit, as the engine prints them
+    max_concurrency: Count | None  # sequences of --max-len at once
 
 
 @dataclass(frozen=True, slots=True)
 class KV:
     """What one token and one sequence cost."""
 
-    model: str
-    engine: str
-    kv_dtype: str
-    bytes_per_token: BytesPerToken
-    bytes_per_token_per_gpu: BytesPerToken
-    constant_bytes: Bytes
-    tokens: Tokens
-    views: Views
-    views_per_gpu: Views
-    components: tuple[ComponentRow, ...]
+    model: str  # its name
+    engine: str  # whose accounting this is
+    kv_dtype: str  # storage format of the cache
+    bytes_per_token: BytesPerToken  # of a further token, one logical copy
+    bytes_per_token_per_gpu: BytesPerToken  # the same on the GPU that holds most
+    constant_bytes: Bytes  # per sequence: full windows and states
+    tokens: Tokens  # length of the sequence that the views count
+    views: Views  # one sequence in the whole deployment; reserved counts every rank
+    views_per_gpu: Views  # one sequence on the GPU that holds most
+    components: tuple[ComponentRow, ...]  # by kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ class KVResult(Result):
     """Answer of `kvcalc kv`; its JSON has the fields of `kv` at the top level."""
 
     kv: KV
-    memory: PoolRow | None = None
-    inverse: Inverse | None = None
+    memory: PoolRow | None = None  # with a pool only
+    inverse: Inverse | None = None  # with a pool only
 
     SCHEMA = "kvcalc.kv/1"
 
@@ -149,34 +149,34 @@ class KVResult(Result):
 class ParameterCounts:
     """Parameters of a model: all of them, those one token uses, and by what they are for."""
 
-    total: Count
-    active: Count
-    by_part: Mapping[str, Count]
+    total: Count  # of all layers
+    active: Count  # used by one token
+    by_part: Mapping[str, Count]  # embedding, attention, experts, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Bytes of a model's weights, scales included, altogether and by storage format."""
 
-    bytes: Bytes
-    by_dtype: Mapping[str, Bytes]
+    bytes: Bytes  # altogether
+    by_dtype: Mapping[str, Bytes]  # by storage format
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResult(Result):
     """Answer of `kvcalc models show`."""
 
-    name: str
-    hub: str | None
-    model_type: str
-    layers: Count
-    hidden: Count
-    query_heads: Count
-    max_tokens: Tokens | None
-    dtype: str
+    name: str  # of the profile, or the file
+    hub: str | None  # id on Hugging Face
+    model_type: str  # as config.json says
+    layers: Count  # decoder layers
+    hidden: Count  # width of the residual stream
+    query_heads: Count  # of one layer
+    max_tokens: Tokens | None  # longest context that the checkpoint declares
+    dtype: str  # the model's own
     parameters: ParameterCounts | None  # None where this model_type's weights are not understood
-    weights: Weights | None
-    kv: KV
+    weights: Weights | None  # null like `parameters`
+    kv: KV  # one logical copy, without an engine
 
     SCHEMA = "kvcalc.model-show/1"
 
@@ -186,38 +186,38 @@ class HardwareValue:
     """One value of a machine, in base units and as its source prints it."""
 
     key: str  # dotted, as `--set` takes it
-    value: float | None
-    unit: str
-    as_printed: str
-    kind: str
+    value: float | None  # in base units
+    unit: str  # base unit
+    as_printed: str  # as the source prints it
+    kind: str  # nominal, measured, derived or assumed
     source: str  # key into `HardwareResult.references`, or "user"
-    url: str | None
-    range: tuple[float, float] | None
-    note: str
+    url: str | None  # page of the source
+    range: tuple[float, float] | None  # low and high, in base units
+    note: str  # what else to know of it
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A page, file or log that values were read from."""
 
-    title: str
-    url: str | None
-    retrieved: str | None
+    title: str  # what it calls itself
+    url: str | None  # where it is
+    retrieved: str | None  # date
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareResult(Result):
     """Answer of `kvcalc hardware show`."""
 
-    name: str
-    title: str
-    vendor: str
-    aliases: tuple[str, ...]
+    name: str  # of the profile
+    title: str  # name in full
+    vendor: str  # who makes it
+    aliases: tuple[str, ...]  # other names that find it
     via: Mapping[str, str]  # what carries each link
     unified: bool  # CPU and device share one memory
-    values: tuple[HardwareValue, ...]
-    references: Mapping[str, Reference]
-    notes: tuple[str, ...]
+    values: tuple[HardwareValue, ...]  # one row a value
+    references: Mapping[str, Reference]  # by the key that `values` name
+    notes: tuple[str, ...]  # remarks on the machine
 
     SCHEMA = "kvcalc.hardware-show/1"
 
@@ -226,95 +226,95 @@ class HardwareResult(Result):
 class Memory:
     """Where the memory of one GPU goes; the parts add up to `total`, the driver-visible memory."""
 
-    total: Bytes
-    weights: Bytes
-    activations: Bytes
-    other: Bytes
-    kv_pool: Bytes
-    block_tokens: Tokens | None
-    page_bytes: Bytes | None
-    block_bytes: Bytes | None
-    num_blocks: Count | None
-    cpu_blocks: Count | None
-    kv_tokens: Tokens | None
-    max_concurrency: Count | None
+    total: Bytes  # as the driver reports it
+    weights: Bytes  # on the GPU that holds most
+    activations: Bytes  # peak of one step
+    other: Bytes  # context, graphs, buffers and what the engine may not use
+    kv_pool: Bytes  # left for KV
+    block_tokens: Tokens | None  # tokens in one block
+    page_bytes: Bytes | None  # one block of one layer
+    block_bytes: Bytes | None  # one block over all layers of a GPU
+    num_blocks: Count | None  # blocks in the pool
+    cpu_blocks: Count | None  # blocks of the swap space (vLLM before 0.8)
+    kv_tokens: Tokens | None  # tokens that fit, as the engine prints them
+    max_concurrency: Count | None  # sequences of --max-len at once
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """Bytes needed at once against bytes left for KV, per GPU."""
 
-    need: Bytes
-    budget: Bytes
-    utilization: Annotated[Share, UNLIMITED]
-    shortfall: Bytes
-    sessions: Count
+    need: Bytes  # reserved by the asked concurrency
+    budget: Bytes  # the KV pool
+    utilization: Annotated[Share, UNLIMITED]  # need over budget; null without a budget
+    shortfall: Bytes  # what is missing; 0 if it fits
+    sessions: Count  # sequences that fit, over all replicas
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
     """Memory traffic of the target throughput against what the device sustains, per GPU."""
 
-    need: BytesPerSecond
-    budget: BytesPerSecond
-    utilization: Share
-    target_tokens_per_second: TokensPerSecond
+    need: BytesPerSecond  # read from device memory at the target throughput
+    budget: BytesPerSecond  # what the device sustains
+    utilization: Share  # need over budget
+    target_tokens_per_second: TokensPerSecond  # asked, over all sequences
 
 
 @dataclass(frozen=True, slots=True)
 class Decode:
     """One decode step at the planned concurrency."""
 
-    step_time: Seconds
-    tokens_per_second: TokensPerSecond
-    bound: Bound
-    range: tuple[Seconds, Seconds]
+    step_time: Seconds  # one token for each running sequence
+    tokens_per_second: TokensPerSecond  # over all sequences
+    bound: Bound  # what the step waits for
+    range: tuple[Seconds, Seconds]  # low and high of `step_time`
 
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
     """Computing a whole prompt, nothing cached."""
 
-    time: Seconds
-    flops: Flop
-    source: str
-    range: tuple[Seconds, Seconds]
+    time: Seconds  # of one prompt
+    flops: Flop  # a multiply-add counts as two
+    source: str  # model or given
+    range: tuple[Seconds, Seconds]  # low and high of `time`
 
 
 @dataclass(frozen=True, slots=True)
 class Offload:
     """One tier in one mode: restore against recompute."""
 
-    tier: str
-    mode: Mode
-    bytes: Bytes
-    bandwidth: BytesPerSecond
-    queue: Seconds
-    setup: Seconds
-    transfer: Seconds
-    convert: Seconds
-    sync: Seconds
-    restore: Seconds
-    remaining: Seconds
-    cached_total: Seconds
-    recompute: Annotated[Seconds, UNLIMITED]
-    speedup: Annotated[Count, UNLIMITED]
-    break_even_bandwidth: BytesPerSecond | None
-    break_even_tokens: Tokens | None
-    extra_wait: Seconds | None
-    overlapped_total: Seconds | None
-    verdict: Verdict
-    confidence: Share
-    reason: str
+    tier: str  # its name, or its rate
+    mode: Mode  # prefix store: once per hit; active working set: in every decode step
+    bytes: Bytes  # to move, per GPU
+    bandwidth: BytesPerSecond  # of the path for pieces of the size it moves
+    queue: Seconds  # wait before the restore starts
+    setup: Seconds  # lookup and submission
+    transfer: Seconds  # bytes over bandwidth
+    convert: Seconds  # dequantize or transpose afterwards
+    sync: Seconds  # until all ranks agree
+    restore: Seconds  # sum of the five parts
+    remaining: Seconds  # prefill of what the hit does not cover; one decode step in a working set
+    cached_total: Seconds  # restore and remaining, one after the other
+    recompute: Annotated[Seconds, UNLIMITED]  # the same work without the tier; null where it never ends
+    speedup: Annotated[Count, UNLIMITED]  # recompute over cached_total
+    break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
+    break_even_tokens: Tokens | None  # shortest prefix worth restoring
+    extra_wait: Seconds | None  # what the overlap window does not hide
+    overlapped_total: Seconds | None  # total with the overlap window
+    verdict: Verdict  # which is faster
+    confidence: Share  # 0 a coin toss, 1 certain under the ranges
+    reason: str  # the verdict in words
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult(Result):
     """Answer of `kvcalc restore`: one row per bandwidth or tier."""
 
-    rows: tuple[Offload, ...]
-    break_even_bandwidth: BytesPerSecond | None
-    reason: str | None
+    rows: tuple[Offload, ...]  # one per bandwidth or tier
+    break_even_bandwidth: BytesPerSecond | None  # of the first row
+    reason: str | None  # why there is no break-even
 
     SCHEMA = "kvcalc.restore/1"
 
@@ -323,22 +323,23 @@ class RestoreResult(Result):
 class Eviction:
     """What losing one sequence costs."""
 
-    recompute_time: Seconds
-    recompute_tokens: Tokens
-    swap_time: Seconds | None
-    cheapest_mode: str
-    thrash_evictions_per_second: PerSecond
+    recompute_time: Seconds  # of a sequence about to finish
+    recompute_tokens: Tokens  # its tokens
+    swap_time: Seconds | None  # out and back; null without a tier
+    cheapest_mode: str  # swap or recompute
+    thrash_evictions_per_second: PerSecond  # rate above which admission should stop
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
     """A value at which an answer changes."""
 
-    key: str
-    value: float | str
-    at: float | str
-    verdict: str
-    unit: str
+    key: str  # the input
+    value: float | str  # now
+    at: float | str  # from here on
+    verdict: str  # what then holds
+    unit: str  # of both values
+    tier: str = ""  # the tier whose verdict it is, where it is one's
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,17 +347,16 @@ class PlanResult(Result):
     """Answer of `kvcalc plan`."""
 
     kv: KV
-    memory: Memory
+    memory: Memory  # of one GPU
     capacity: Capacity
     bandwidth: Bandwidth
-    first_limit: FirstLimit
+    first_limit: FirstLimit  # which budget runs out first as load grows
     decode: Decode
     prefill: Prefill
-    offload: tuple[Offload, ...]
+    offload: tuple[Offload, ...]  # one per tier and mode
     eviction: Eviction
-    flips: tuple[Flip, ...]
-    cost_per_million_tokens: Dollars | None
-    summary: tuple[str, ...] = field(default=())
+    flips: tuple[Flip, ...]  # what would change the answers
+    cost_per_million_tokens: Dollars | None  # null without --price
 
     SCHEMA = "kvcalc.plan/1"
 

@@ -151,7 +151,7 @@ def _turned(block: Grid, rows: list[tuple[Cell, ...]], terminal: Terminal) -> li
     return out
 
 
-_UNIT = re.compile(r"(?<=\d) (?=[A-Za-zµ%/]{1,8}\b)")
+_UNIT = re.compile(r"(?<=\d) (?=%|[A-Za-zµ/]{1,8}\b)")
 _TIED = "\u00a0"  # a space at which no line is broken; shown as a plain one
 
 

@@ -183,10 +183,9 @@ def plan_result(kv):
         offload=(offload(tier="dram"), offload(tier="=cmd|calc!A1", verdict="too_close", confidence=0.4)),
         eviction=Eviction(2.56, 32_000, None, "recompute", 5.0),
         flips=(
-            Flip("tiers.dram.bandwidth", 10 * GB, BREAK_EVEN, "restoring wins", "byte/second"),
-            Flip("concurrency", 32, 25, "it fits", "1"),
-            Flip("kv_dtype", "bf16", "fp8", "it fits", ""),
+            Flip("tiers.dram.bandwidth", 10 * GB, BREAK_EVEN, "restore", "byte/second", "dram"),
+            Flip("concurrency", 32, 25, "fits", "1"),
+            Flip("kv_dtype", "bf16", "fp8", "fits", ""),
         ),
         cost_per_million_tokens=2.44,
-        summary=("It does not fit: 10 GB short.",),
     )  # fmt: skip

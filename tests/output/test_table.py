@@ -11,6 +11,7 @@ from kvcalc.output.fields import Column, Table
 from kvcalc.output.page import Grid, Lines, Page
 from kvcalc.output.table import Terminal
 from kvcalc.output.table import render as draw
+from kvcalc.results import Flip
 
 WORKED_EXAMPLE = """\
 Restore of 1.00 GB against recompute
@@ -53,15 +54,13 @@ def test_a_plan_says_what_a_planner_asks(plan_result):
     page = render(plan_result)
     for sentence in (
         "a-70b on 4 x a-gpu",
-        "DOES NOT FIT: 10.0 GB short on each GPU; room for 25 sequences, 32 asked.",
-        "First limit as load grows: capacity.",
+        "In short\n  - It does not fit: 32 sequences of 16,384 tokens each need 50.0 GB of KV on each GPU,",
         "too close to call",
         "1.35x slower",
         "break-even 15.4 GB/s",
         "no tier to swap to",
         "more than 15.4 GB/s",
         "25 or less",
-        "It does not fit: 10 GB short.",
         "One million generated tokens cost 2.44 USD.",
         "Built on 2 profile values: 1 nominal, 1 assumed.",
         "Assumed, not measured: prefill.efficiency.",
@@ -73,7 +72,7 @@ def test_weights_that_do_not_fit_are_said_to_be_missing_memory(plan_result):
     memory = replace(plan_result.memory, weights=90e9, activations=0.0, other=-10e9, kv_pool=0.0)
     capacity = replace(plan_result.capacity, budget=0.0, utilization=math.inf, sessions=0)
     page = render(replace(plan_result, memory=memory, capacity=capacity))
-    assert "DOES NOT FIT: weights and overheads leave no memory for KV." in page
+    assert "It does not fit: the weights alone take 90.0 GB of the 80.0 GB that each GPU has." in page
     assert "missing      -10.00 GB" in page
     assert "no room" in page
     assert "inf" not in page
@@ -87,6 +86,23 @@ def test_streaming_is_compared_with_taking_turns_and_not_with_a_recompute(plan_r
     page = render(replace(plan_result, offload=(row,)))
     assert "  tier  bandwidth  transfer  step without  step with  taking turns  streaming is\n" in page
     assert "  dram  10.0 GB/s    300 ms        100 ms     300 ms        600 ms  2.00x faster\n" in page
+
+
+def test_tokens_that_stand_alone_are_no_blocks(plan_result):
+    assert "The KV pool holds 488,272 tokens in 30,517 blocks of 16 tokens or 1.31 MB" in render(plan_result)
+    memory = replace(plan_result.memory, block_tokens=1, block_bytes=81_920, num_blocks=488_272)
+    page = render(replace(plan_result, memory=memory))
+    assert "The KV pool holds 488,272 tokens of 81.9 kB (80.0 KiB) each." in page
+
+
+def test_a_flip_that_is_about_one_tier_names_it(plan_result):
+    flips = (
+        Flip("cached", 4096.0, 272.0, "recompute", "token", "dram"),
+        Flip("tiers.dram.bandwidth", 10e9, 5e9, "recompute", "byte/second", "dram"),
+    )
+    page = render(replace(plan_result, flips=flips))
+    assert "  cached (dram)         4,096 tokens  272 tokens or less   recompute\n" in page
+    assert "  tiers.dram.bandwidth     10.0 GB/s  less than 5.00 GB/s  recompute\n" in page
 
 
 def test_printed_memory_adds_up(plan_result):
@@ -106,7 +122,7 @@ def test_kv_shows_each_view_and_the_inverse_answer(kv_result):
 def test_colour_only_where_it_is_asked_for(plan_result):
     assert "\x1b" not in render(plan_result, terminal=Terminal(100))
     coloured = render(plan_result, terminal=Terminal(100, colour=True))
-    assert "\x1b[31mDOES NOT FIT" in coloured
+    assert "\x1b[31m  - It does not fit" in coloured
 
 
 class _Screen(io.TextIOWrapper):
@@ -188,6 +204,7 @@ def test_an_empty_list_says_so():
 def test_a_number_is_not_parted_from_its_unit():
     page = Page("", (Lines("", ("restoring it would take about 1.24 GB/s",)),))
     assert draw(page, Terminal(40)) == "restoring it would take about 1.24 GB/s\n"
+    assert draw(Page("", (Lines("", ("it takes 117 % of it",)),)), Terminal(12)) == "it takes\n117 % of it\n"
     assert draw(page, Terminal(38)) == "restoring it would take about\n1.24 GB/s\n"
 
 

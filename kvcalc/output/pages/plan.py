@@ -1,4 +1,4 @@
-"""The page of `kvcalc plan`: verdict first, then the budgets, the times, and what would flip it."""
+"""The page of `kvcalc plan`: the verdict in words, then budgets, times, and what would flip it."""
 
 import math
 from typing import Any
@@ -9,6 +9,7 @@ from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
+from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
 
@@ -23,7 +24,7 @@ _FITS_UP_TO = 0.9  # use of a budget from which it is shown as tight
 def page(result: PlanResult) -> Page:
     """Return the whole plan in the order in which its questions are asked."""
     blocks: list[Grid | Lines] = [
-        Lines("", (_verdict(result), f"First limit as load grows: {result.first_limit}.")),
+        _in_short(result),
         _memory(result),
         _budgets(result),
         components("KV cache, one logical copy: " + headline(result.kv), result.kv),
@@ -33,8 +34,6 @@ def page(result: PlanResult) -> Page:
     ]
     if result.flips:
         blocks.append(_flips(result))
-    if result.summary:
-        blocks.append(Lines("In short", tuple(Cell(line, "bold") for line in result.summary), bullet=True))
     return Page(_title(result), (*blocks, *footer(result)))
 
 
@@ -45,17 +44,9 @@ def _title(result: PlanResult) -> str:
     return f"{result.kv.model}{machine} (engine {result.kv.engine}, KV dtype {result.kv.kv_dtype})"
 
 
-def _verdict(result: PlanResult) -> Cell:
-    capacity = result.capacity
-    room = f"room for {human(capacity.sessions, '1')} sequences"
-    target = result.inputs.get("concurrency")
-    asked = f", {human(target, '1')} asked" if isinstance(target, int) else ""
-    if result.fits:
-        use = text(capacity, "utilization")
-        return Cell(f"FITS: {room}{asked}; {use} of the KV memory is used.", "good")
-    if float(result.memory.kv_pool) <= 0:
-        return Cell("DOES NOT FIT: weights and overheads leave no memory for KV.", "bad")
-    return Cell(f"DOES NOT FIT: {text(capacity, 'shortfall')} short on each GPU; {room}{asked}.", "bad")
+def _in_short(result: PlanResult) -> Lines:
+    verdict, *rest = sentences(result)
+    return Lines("In short", (Cell(verdict, "good" if result.fits else "bad"), *rest), bullet=True)
 
 
 def _memory(result: PlanResult) -> Grid:
@@ -98,8 +89,11 @@ def _pool(result: PlanResult) -> tuple[str, ...]:
     tokens = f"The KV pool holds {text(memory, 'kv_tokens')}"
     if memory.num_blocks is None or memory.block_tokens is None or memory.block_bytes is None:
         return (f"{tokens}.",)
-    block = f"{text(memory, 'block_tokens')} or {bytes_text(float(memory.block_bytes))}"
-    return (f"{tokens} in {text(memory, 'num_blocks')} blocks of {block} each.",)
+    size = bytes_text(float(memory.block_bytes))
+    if memory.block_tokens == 1:  # no blocks to speak of
+        return (f"{tokens} of {size} each.",)
+    blocks = f"{text(memory, 'num_blocks')} blocks of {text(memory, 'block_tokens')} or {size} each"
+    return (f"{tokens} in {blocks}.",)
 
 
 def _budgets(result: PlanResult) -> Grid:
@@ -176,9 +170,15 @@ def _eviction(result: PlanResult) -> Grid:
 
 def _flips(result: PlanResult) -> Grid:
     rows: list[tuple[Cell | str, ...]] = [
-        (flip.key, human(flip.value, flip.unit), _crossing(flip), flip.verdict) for flip in result.flips
+        (_what(flip), human(flip.value, flip.unit), _crossing(flip), flip.verdict) for flip in result.flips
     ]
     return grid("What would change the answer", ("if", "is now", "becomes", "then"), "lrll", rows)
+
+
+def _what(flip: Flip) -> str:
+    """Return the value that would have to change, with the tier whose verdict it is about."""
+    named = not flip.tier or flip.tier in flip.key.split(".")
+    return flip.key if named else f"{flip.key} ({flip.tier})"
 
 
 def _crossing(flip: Flip) -> str:
