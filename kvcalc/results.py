@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kvcalc.bodies import plain, public, units_of
+from kvcalc.keys import input_units
 from kvcalc.quantity import (
     Bytes,
     BytesPerSecond,
@@ -60,7 +61,13 @@ class Result:
         from kvcalc import __version__
 
         body = {name: plain(value) for name, value in public(self).items()}
-        return {"schema": self.SCHEMA, "version": __version__, **body, "units": units_of(type(self))}
+        asked = {f"inputs.{name}": unit for name, unit in input_units(self.inputs).items()}
+        return {
+            "schema": self.SCHEMA,
+            "version": __version__,
+            **body,
+            "units": {**units_of(type(self)), **asked},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +316,24 @@ class Offload:
 
 
 @dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The break-even at one prefix length, with the suffix of the question after it."""
+
+    cached: Tokens
+    bytes: Bytes
+    recompute: Seconds
+    remaining: Seconds
+    break_even_bandwidth: BytesPerSecond | None
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreResult(Result):
     """Answer of `kvcalc restore`: one row per bandwidth or tier."""
 
     rows: tuple[Offload, ...]  # one per bandwidth or tier
     break_even_bandwidth: BytesPerSecond | None  # of the first row
     reason: str | None  # why there is no break-even
+    curve: tuple[CurvePoint, ...] = ()  # over the prefix length, where a model says how the times grow
 
     SCHEMA = "kvcalc.restore/1"
 

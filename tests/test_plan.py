@@ -292,3 +292,18 @@ def test_plan_frame_answers_row_by_row():
     assert sheet.loc["a", "fits"]
     assert sheet.loc["a", "kv_bytes_per_token"] == 131072
     assert "nonsense" in sheet.loc["c", "reason"]
+
+
+def test_the_break_even_curve_falls_as_attention_makes_prefixes_dear():
+    result = kvcalc.restore(
+        model="llama-3.1-8b", on="h100-sxm-80gb", prompt=10000, cached=9984, setup="12 ms", prefill_rate=30000
+    )
+    # at a constant rate the time saved is the prefix over the rate: c / 30,000 s
+    for point in result.curve:
+        saved = point.cached / 30000 - 0.012
+        if saved > 0:
+            assert point.break_even_bandwidth == pytest.approx(point.cached * 131072 / saved)
+        else:
+            assert point.break_even_bandwidth is None
+    rates = [point.break_even_bandwidth for point in result.curve if point.break_even_bandwidth]
+    assert rates == sorted(rates, reverse=True)

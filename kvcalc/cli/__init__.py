@@ -53,7 +53,10 @@ def _parser_error(error: Exception) -> int:
         return BAD_INPUT
     message = getattr(error, "format_message", None)
     if message is None:
-        raise error
+        if os.environ.get("KVCALC_DEBUG"):
+            raise error
+        kind = type(error).__name__
+        return _complain(f"internal error ({kind}: {error}): a bug of kvcalc; KVCALC_DEBUG=1 shows where")
     return _complain(" ".join(str(message()).split()))
 
 

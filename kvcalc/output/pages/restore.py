@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kvcalc.output.fields import text
-from kvcalc.output.page import Cell, Grid, Lines, Page
+from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.offload import offload_grid, reasons
 from kvcalc.results import RestoreResult
@@ -18,6 +18,7 @@ def page(result: RestoreResult) -> Page:
         offload_grid("", rows),
         Lines("", (_break_even(result),)),
         *reasons(rows, break_even=False),
+        *_curve(result),
         *footer(result),
     )
     return Page(f"Restore{size} against recompute", blocks)
@@ -28,6 +29,18 @@ def _break_even(result: RestoreResult) -> Cell:
         return Cell(f"Break-even: none. {_sentence(result.reason or '')}".rstrip(), "bold")
     rate = text(result, "break_even_bandwidth")
     return Cell(f"Break-even: {rate}. Above it restoring is faster, below it recomputing is.", "bold")
+
+
+def _curve(result: RestoreResult) -> tuple[Grid, ...]:
+    """Return the break-even over the prefix length: it falls as attention makes prefixes dear."""
+    if not result.curve:
+        return ()
+    names = ("cached", "bytes", "recompute", "remaining", "break_even_bandwidth")
+    rows: list[tuple[Cell | str, ...]] = [
+        tuple(text(point, name) for name in names) for point in result.curve
+    ]
+    title = "Break-even bandwidth by length of the prefix, with the same suffix after it"
+    return (grid(title, ("prefix", "KV", "recompute", "after a hit", "break-even"), "rrrrr", rows),)
 
 
 def _sentence(reason: str) -> str:
