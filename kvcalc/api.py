@@ -21,6 +21,7 @@ from kvcalc.catalog.scenarios import (
 from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
 from kvcalc.errors import SettingsError
+from kvcalc.keys import KEYS, key
 from kvcalc.model import Model
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.plan import Plan, kv_of, pool_of
@@ -34,7 +35,7 @@ from kvcalc.results import (
     RestoreResult,
     Weights,
 )
-from kvcalc.scenario import KEYS, Overrides, Scenario, key
+from kvcalc.scenario import Overrides, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +173,7 @@ def kv_answer(
     length = _length(tokens, found)
     count = 1 if sequences is None else read_value(key("concurrency"), Said(sequences, "--sequences"))
     pool = read_value(key("pool"), question.said["pool"]) if "pool" in question.said else None
+    held = None if pool is None and settings.num_blocks is None else layout.pool(pool or 0.0)
     return KVResult(
         inputs={
             "model": question.model,
@@ -183,10 +185,10 @@ def kv_answer(
             "engine_version": settings.version,
         },
         sources=dict(found.sources),
-        warnings=(*found.notes, *layout.notes),
+        warnings=tuple(dict.fromkeys((*found.notes, *layout.notes, *(held.notes if held else ())))),
         assumptions=(),
         kv=kv_of(found.shape, layout, length),
-        memory=None if pool is None and settings.num_blocks is None else pool_of(layout.pool(pool or 0.0)),
+        memory=pool_of(held) if held else None,
         inverse=None
         if pool is None
         else Inverse(

@@ -12,18 +12,12 @@ from typing import Any
 
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import KvcalcError, ProfileError, SettingsError, UnitError, did_you_mean
+from kvcalc.keys import KEYS, TIER_UNITS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
 from kvcalc.results import Source
-from kvcalc.scenario import KEYS, Key, Overrides, Scenario, TierUse, Workload
+from kvcalc.scenario import Overrides, Scenario, TierUse, Workload
 
-_TIER_KEYS = {
-    "capacity": "byte",
-    "bandwidth": "byte/second",
-    "setup": "second",
-    "iops": "1/second",
-    "io_size": "byte",
-}
 _FILE_KEYS = ("model", "on", "workload", "tiers", "set")
 _MAY_BE_ZERO = frozenset(
     {"queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"}
@@ -107,8 +101,8 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
         said["capacity"] = Said(capacity.strip(), where)
     for part in more:
         key, equals, value = part.partition("=")
-        if not equals or key.strip() not in _TIER_KEYS:
-            raise SettingsError(f"{where}: {key.strip()!r}{did_you_mean(key.strip(), list(_TIER_KEYS))}")
+        if not equals or key.strip() not in TIER_UNITS:
+            raise SettingsError(f"{where}: {key.strip()!r}{did_you_mean(key.strip(), list(TIER_UNITS))}")
         said[key.strip()] = Said(value.strip(), where)
     return name.strip(), said
 
@@ -307,7 +301,7 @@ def _tier(name: str, said: Mapping[str, Said]) -> TierUse:
     values: dict[str, float] = {}
     for key, item in said.items():
         try:
-            values[key] = quantity(item, _TIER_KEYS[key], zero=key == "setup")
+            values[key] = quantity(item, TIER_UNITS[key], zero=key == "setup")
         except KvcalcError as error:
             raise type(error)(f"{item.where}: {error}") from None
     source = Source("given", said["bandwidth"].where, str(said["bandwidth"].value))
@@ -328,8 +322,8 @@ def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: AN
         where = f"{path}: tiers.{name}"
         tiers[str(name)] = {}
         for key, value in _mapping(values, where).items():
-            if key not in _TIER_KEYS:
-                raise ProfileError(f"{where}.{key}: unknown key{did_you_mean(str(key), list(_TIER_KEYS))}")
+            if key not in TIER_UNITS:
+                raise ProfileError(f"{where}.{key}: unknown key{did_you_mean(str(key), list(TIER_UNITS))}")
             tiers[str(name)][str(key)] = Said(value, f"{where}.{key}")
     return tiers
 
@@ -353,7 +347,7 @@ def _inputs(
         **{name: getattr(workload, name) for name in _names(Workload)},
         **{name: getattr(overrides, name) for name in _names(Overrides)},
         "tiers": {
-            tier.name: {key: getattr(tier, key) for key in _TIER_KEYS if getattr(tier, key) is not None}
+            tier.name: {key: getattr(tier, key) for key in TIER_UNITS if getattr(tier, key) is not None}
             for tier in tiers
         },
         "set": {name: said.value for name, said in question.replaced.items()},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kvcalc.planning.notebook import Call
 
 FORMATS = ("table", "json", "csv", "markdown")
+_WITH_WARNINGS = ("table", "markdown")  # formats that people read, which hold the warnings themselves
 
 
 def check_format(name: str) -> None:
@@ -20,7 +21,10 @@ def check_format(name: str) -> None:
 
 
 def answer(result: Any, form: str, save: str | None, explained: Sequence["Explanation"] = ()) -> None:  # noqa: ANN401
-    """Write `result` in the chosen form, with the formulas that `--explain` asks for."""
+    """Write `result` in the chosen form, with the formulas that `--explain` asks for.
+
+    Warnings go to stderr where the form is one for programs.
+    """
     from kvcalc.output import render
 
     terminal = None
@@ -30,6 +34,9 @@ def answer(result: Any, form: str, save: str | None, explained: Sequence["Explan
         terminal = Terminal.of_stdout()
     text = render(result, cast(Any, form), explanations=explained, terminal=terminal)
     write(text, save)
+    if form not in _WITH_WARNINGS:
+        for warning in getattr(result, "warnings", ()):
+            sys.stderr.write(f"kvcalc: warning: {warning}\n")
 
 
 def write(text: str, save: str | None) -> None:
@@ -52,9 +59,3 @@ def explanations(calls: Sequence["Call"]) -> list["Explanation"]:
     seen = {call.formula: call for call in reversed(calls)}
     first = sorted(seen.values(), key=calls.index)
     return [explain_call(getattr(formulas, call.formula), call.arguments, call.result) for call in first]
-
-
-def warn(warnings: tuple[str, ...]) -> None:
-    """Write warnings to stderr, one line each."""
-    for warning in warnings:
-        sys.stderr.write(f"kvcalc: warning: {warning}\n")

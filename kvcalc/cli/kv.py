@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kvcalc.catalog.scenarios import Said
-from kvcalc.cli.answer import answer, check_format, explanations, warn
+from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, keyed, question
 from kvcalc.cli.parsing import Command
 
@@ -42,5 +42,3 @@ def kv(
     check_format(format)
     result = kv_answer(question(model, on, said), tokens, sequences)
     answer(result, format, save, explanations(()) if explain else ())
-    if format != "table":
-        warn(result.warnings)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kvcalc.cli.answer import answer, check_format, warn
+from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, Save
 from kvcalc.cli.parsing import Command, Group
 
@@ -47,8 +47,6 @@ def show(
     check_format(format)
     result = model_answer(model, weights_dtype)
     answer(result, format, save)
-    if format != "table":
-        warn(result.warnings)
 
 
 def import_model(

@@ -8,7 +8,7 @@ import typer
 
 from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import SettingsError
-from kvcalc.scenario import KEYS, Key
+from kvcalc.keys import KEYS, Key
 
 Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|markdown", help="How to print.")]
 Save = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kvcalc.catalog.scenarios import Said
-from kvcalc.cli.answer import answer, check_format, explanations, warn
+from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 
@@ -38,7 +38,5 @@ def plan(
     asked = with_file(question(model, on, said, tier, set))
     result, calls = plan_calls(asked)
     answer(result, format, save, explanations(calls) if explain else ())
-    if format != "table":
-        warn(result.warnings)
     if check and not result.fits:
         raise typer.Exit(1)

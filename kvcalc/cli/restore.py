@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kvcalc.catalog.scenarios import Said
-from kvcalc.cli.answer import answer, check_format, explanations, warn
+from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 
@@ -41,5 +41,3 @@ def restore(
     check_format(format)
     result, calls = restore_calls(question(model, on, said, tier, set), bandwidth or ())
     answer(result, format, save, explanations(calls) if explain else ())
-    if format != "table":
-        warn(result.warnings)

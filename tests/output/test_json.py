@@ -123,3 +123,19 @@ def test_a_model_whose_weights_are_not_understood_has_null_for_them(model_result
     body = json.loads(render(replace(model_result, parameters=None, weights=None), "json"))
     assert (body["parameters"], body["weights"]) == (None, None)
     jsonschema.validate(body, stored("model-show-1.json"))
+
+
+def test_inputs_have_units_too(plan_result):
+    inputs = plan_result.inputs | {"prompt": 4096, "utilization": 0.9, "pool": None, "engine": "vllm"}
+    inputs["tiers"] = {"dram": {"bandwidth": 54e9, "setup": 0.012}}
+    result = replace(plan_result, inputs=inputs)
+    body = json.loads(render(result, "json"))
+    assert {name: unit for name, unit in body["units"].items() if name.startswith("inputs.")} == {
+        "inputs.prompt": "token",
+        "inputs.utilization": "1",
+        "inputs.pool": "byte",
+        "inputs.tiers.dram.bandwidth": "byte/second",
+        "inputs.tiers.dram.setup": "second",
+    }
+    assert "inputs.prompt [token]" in render(result, "csv").splitlines()[0]
+    jsonschema.validate(body, stored("plan-1.json"))

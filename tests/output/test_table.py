@@ -119,6 +119,16 @@ def test_kv_shows_each_view_and_the_inverse_answer(kv_result):
     assert "most sequences of 16,384 tokens" in page
 
 
+def test_without_an_engine_no_blocks_are_spoken_of(kv_result):
+    assert "tokens in a block" in render(kv_result)
+    memory = replace(kv_result.memory, block_tokens=1, block_bytes=327_680)
+    page = render(replace(kv_result, memory=memory))
+    assert "one token over all layers of a GPU  328 kB (320 KiB)" in page
+    assert "  Without an engine's own blocks, pages and padding, which --engine adds.\n" in page
+    assert "block of" not in page
+    assert "page of" not in page
+
+
 def test_colour_only_where_it_is_asked_for(plan_result):
     assert "\x1b" not in render(plan_result, terminal=Terminal(100))
     coloured = render(plan_result, terminal=Terminal(100, colour=True))

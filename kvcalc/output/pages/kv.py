@@ -1,10 +1,27 @@
 """The page of `kvcalc kv`: what one token and one sequence cost, component by component."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from kvcalc.output.fields import text
 from kvcalc.output.format import ABSENT, bytes_text, label
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
+
+_FIT, _ALL = "tokens that fit", "sequences of full length at once"
+_IN_BLOCKS: Mapping[str, str] = MappingProxyType(
+    {
+        "block_tokens": "tokens in a block",
+        "page_bytes": "page of one layer",
+        "block_bytes": "one block over all layers of a GPU",
+        "num_blocks": "blocks",
+        "cpu_blocks": "blocks in host memory",
+        "kv_tokens": _FIT,
+        "max_concurrency": _ALL,
+    }
+)
+_NO_ENGINE = "Without an engine's own blocks, pages and padding, which --engine adds."
 
 
 def page(result: KVResult) -> Page:
@@ -16,7 +33,7 @@ def page(result: KVResult) -> Page:
         views(kv),
     ]
     if result.memory:
-        blocks.append(pool(result.memory))
+        blocks.append(pool(result.memory, kv.engine))
     if result.inverse:
         blocks.append(_inverse(result.inverse, kv))
     return Page(
@@ -72,23 +89,23 @@ def _sizes(name: str, *both: Views) -> tuple[str, ...]:
     return tuple(bytes_text(float(getattr(item, name))) for item in both)
 
 
-def pool(memory: PoolRow) -> Grid:
+def pool(memory: PoolRow, engine: str) -> Grid:
     """Return what the KV memory of one GPU holds, by the engine's rule."""
-    names = {
-        "block_tokens": "tokens in a block",
-        "page_bytes": "page of one layer",
-        "block_bytes": "one block over all layers of a GPU",
-        "num_blocks": "blocks",
-        "cpu_blocks": "blocks in host memory",
-        "kv_tokens": "tokens that fit",
-        "max_concurrency": "sequences of full length at once",
-    }
+    if memory.block_tokens == 1:  # no blocks to speak of
+        names = {
+            "block_bytes": "one token over all layers of a GPU",
+            "kv_tokens": _FIT,
+            "max_concurrency": _ALL,
+        }
+    else:
+        names = _IN_BLOCKS
     rows: list[tuple[Cell | str, ...]] = [
         (words, _size_or_count(memory, name))
         for name, words in names.items()
         if getattr(memory, name) is not None
     ]
-    return Grid("KV memory of one GPU", ("", ""), "lr", tuple(rows))
+    notes = (_NO_ENGINE,) if engine == "generic" else ()
+    return Grid("KV memory of one GPU", ("", ""), "lr", tuple(rows), notes)
 
 
 def _size_or_count(memory: PoolRow, name: str) -> str:

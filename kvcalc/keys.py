@@ -1,0 +1,167 @@
+"""Everything that can be asked, as one table.
+
+The command line makes its options from it, the scenario file its keys, `kvcalc.plan(...)` its
+arguments, a sweep its axes and JSON the units of its inputs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+Kind = Literal["text", "integer", "tokens", "share", "number", "flag", "quantity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing a user may say: its name, how its text is read, and what it means."""
+
+    name: str
+    kind: Kind
+    help: str
+    unit: str = ""  # base unit of a quantity
+    group: str = "Engine"  # panel of the help page
+    workload: bool = False  # stands under `workload:` in a scenario file
+    commands: tuple[str, ...] = ("kv", "plan")
+
+    @property
+    def option(self) -> str:
+        """Name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+_PLAN = ("plan",)
+_RESTORE = ("plan", "restore")
+
+KEYS: tuple[Key, ...] = (
+    Key("gpus", "integer", "GPUs of the machine [tp*pp*dp]", group="Parallelism", commands=_PLAN),
+    Key("tp", "integer", "Tensor parallelism [gpus/(pp*dp)]", group="Parallelism"),
+    Key("pp", "integer", "Pipeline parallelism [1]", group="Parallelism"),
+    Key("dp", "integer", "Data-parallel replicas [1]", group="Parallelism"),
+    Key("ep", "integer", "Expert parallelism [1]", group="Parallelism"),
+    Key("dcp", "integer", "Decode context parallelism [1]", group="Parallelism"),
+    Key("kv_dtype", "text", "Precision of the KV cache: auto, bf16, fp8, q8_0, ... [auto]"),
+    Key("k_type", "text", "K cache type (llama.cpp)"),
+    Key("v_type", "text", "V cache type (llama.cpp)"),
+    Key("ssm_dtype", "text", "Precision of recurrent states [auto]"),
+    Key("engine", "text", "generic, vllm, sglang, llama.cpp or transformers [generic]"),
+    Key("engine_version", "text", "Version of the engine [newest known]"),
+    Key("block_size", "integer", "Tokens per KV block [the engine's own]"),
+    Key("page_size", "integer", "Tokens per page (SGLang) [1]"),
+    Key("max_len", "tokens", "Longest sequence the engine admits"),
+    Key("max_batched_tokens", "tokens", "Tokens in flight per scheduler step"),
+    Key("max_seqs", "integer", "Sequences the engine runs at once"),
+    Key("spec_tokens", "integer", "Speculative tokens per step [0]"),
+    Key("prefix_caching", "flag", "Prefix caching [on]"),
+    Key("hybrid_manager", "flag", "vLLM's hybrid KV cache manager [on]"),
+    Key("num_blocks", "integer", "Override the number of KV blocks"),
+    Key("swa_full", "flag", "Keep full-size window caches (llama.cpp) [off]"),
+    Key("parallel", "integer", "Server slots (llama.cpp) [1]"),
+    Key("ubatch", "integer", "Physical batch (llama.cpp) [512]"),
+    Key("compute_capability", "number", "CUDA compute capability [9.0, or of --on]"),
+    Key("pool", "quantity", "KV memory per GPU, instead of deriving it", "byte", "Memory"),
+    Key("utilization", "share", "Share of GPU memory the engine may use [the engine's own]", group="Memory"),
+    Key(
+        "weights_dtype", "text", "Precision of the weights [the checkpoint's]", group="Memory", commands=_PLAN
+    ),
+    Key("prompt", "tokens", "Prompt tokens [4096]", group="Workload", workload=True, commands=_RESTORE),
+    Key("generate", "tokens", "Generated tokens [512]", group="Workload", workload=True, commands=_PLAN),
+    Key("concurrency", "integer", "Sequences at once [1]", group="Workload", workload=True, commands=_PLAN),
+    Key("rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_PLAN),
+    Key("cached", "tokens", "Prompt tokens that hit", group="Workload", workload=True, commands=_RESTORE),
+    Key(
+        "hit",
+        "share",
+        "Share of the prompt that hits [0]",
+        group="Workload",
+        workload=True,
+        commands=_RESTORE,
+    ),
+    Key(
+        "prefill",
+        "quantity",
+        "Time of a whole prefill, instead of the model",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key(
+        "prefill_rate",
+        "quantity",
+        "Prefill speed, instead of the model",
+        "token/second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key("queue", "quantity", "Wait before a restore starts [0]", "second", "Times", commands=_RESTORE),
+    Key("setup", "quantity", "Lookup and submission of a restore", "second", "Times", commands=_RESTORE),
+    Key(
+        "convert",
+        "quantity",
+        "Dequantize or transpose after a restore [0]",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key("sync", "quantity", "Make ranks agree after a restore [0]", "second", "Times", commands=_RESTORE),
+    Key(
+        "window",
+        "quantity",
+        "Independent compute that a restore can hide under",
+        "second",
+        "Times",
+        commands=_RESTORE,
+    ),
+    Key(
+        "bytes",
+        "quantity",
+        "KV bytes to restore, instead of the model's",
+        "byte",
+        "Times",
+        commands=("restore",),
+    ),
+    Key(
+        "remaining",
+        "quantity",
+        "Prefill that a hit leaves, instead of the model",
+        "second",
+        "Times",
+        commands=("restore",),
+    ),
+    Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_PLAN),
+)
+
+TIER_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "capacity": "byte",
+        "bandwidth": "byte/second",
+        "setup": "second",
+        "iops": "1/second",
+        "io_size": "byte",
+    }
+)
+"""What may be said of a slower tier, with the base unit of each."""
+
+_KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
+_OTHER_UNITS: Mapping[str, str] = MappingProxyType(
+    {"tokens": "token", "encoder_tokens": "token", "swap_space": "byte", "bandwidth": "byte/second"}
+)
+"""Inputs that are quantities without being keys: arguments of one command, or settings of an engine."""
+
+
+def key(name: str) -> Key:
+    """Return the key of this name, or raise KeyError."""
+    return next(item for item in KEYS if item.name == name)
+
+
+def input_units(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the base unit of each input that is a quantity, by dotted key.
+
+    >>> input_units({"model": "a", "prompt": 4096, "tiers": {"dram": {"setup": 0.0}}})
+    {'prompt': 'token', 'tiers.dram.setup': 'second'}
+    """
+    known = {item.name: item.unit or _KIND_UNITS.get(item.kind, "") for item in KEYS} | _OTHER_UNITS
+    found = {name: known[name] for name in inputs if known.get(name)}
+    for tier, values in (inputs.get("tiers") or {}).items():
+        found |= {f"tiers.{tier}.{name}": TIER_UNITS[name] for name in values if name in TIER_UNITS}
+    return found
