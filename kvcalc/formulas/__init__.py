@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kvcalc.formulas.adapters import (
+        low_rank_parameters,
+    )
     from kvcalc.formulas.breakeven import (
         NO_BANDWIDTH,
         NO_LENGTH,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
         sessions_short,
         sessions_that_fit,
         sweep_time,
+    )
+    from kvcalc.formulas.collective import (
+        all_reduce_time,
     )
     from kvcalc.formulas.cost import (
         NO_SAVING,
@@ -63,6 +69,7 @@ if TYPE_CHECKING:
         swap_time,
         thrash_evictions,
     )
+    from kvcalc.formulas.kv import component_bytes, entry_bytes
     from kvcalc.formulas.memory import (
         LOGIT_BYTES,
         activation_bytes,
@@ -109,6 +116,10 @@ if TYPE_CHECKING:
         mixed_throughput,
         reuse_ceiling,
     )
+    from kvcalc.formulas.speculation import (
+        accepted_tokens,
+        speculative_step_time,
+    )
     from kvcalc.formulas.transfer import (
         average_bandwidth,
         burst_time,
@@ -126,6 +137,7 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
+    "adapters": ("low_rank_parameters",),
     "breakeven": (
         "NO_BANDWIDTH",
         "NO_LENGTH",
@@ -150,6 +162,7 @@ _MODULES = {
         "sessions_that_fit",
         "sweep_time",
     ),
+    "collective": ("all_reduce_time",),
     "cost": (
         "NO_SAVING",
         "break_even_hit_share",
@@ -178,6 +191,10 @@ _MODULES = {
         "recomputed_share",
         "swap_time",
         "thrash_evictions",
+    ),
+    "kv": (
+        "component_bytes",
+        "entry_bytes",
     ),
     "memory": (
         "LOGIT_BYTES",
@@ -225,6 +242,10 @@ _MODULES = {
         "mixed_throughput",
         "reuse_ceiling",
     ),
+    "speculation": (
+        "accepted_tokens",
+        "speculative_step_time",
+    ),
     "transfer": (
         "average_bandwidth",
         "burst_time",
@@ -259,7 +280,9 @@ __all__ = [
     "PathTime",
     "RestoreTime",
     "SwapTime",
+    "accepted_tokens",
     "activation_bytes",
+    "all_reduce_time",
     "attention_flops",
     "average_bandwidth",
     "backlog_growth",
@@ -275,6 +298,7 @@ __all__ = [
     "capacity_utilization",
     "capped_entries",
     "chunked_entries",
+    "component_bytes",
     "confidence",
     "critical_batch",
     "decode_bandwidth_need",
@@ -282,6 +306,7 @@ __all__ = [
     "dense_flop_per_token",
     "duplex_bandwidth",
     "effective_bandwidth",
+    "entry_bytes",
     "eviction_loss",
     "expert_coverage",
     "extra_wait",
@@ -293,6 +318,7 @@ __all__ = [
     "kv_pool",
     "link_utilization",
     "logits_bytes",
+    "low_rank_parameters",
     "mean_wait",
     "mixed_throughput",
     "no_break_even",
@@ -315,6 +341,7 @@ __all__ = [
     "shared_bandwidth",
     "shared_service",
     "shortest_worthwhile",
+    "speculative_step_time",
     "speedup",
     "state_flop_per_token",
     "storage_cost",

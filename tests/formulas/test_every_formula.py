@@ -19,7 +19,15 @@ from kvcalc.units import registry
 # One set of valid arguments for every formula, each of them given, and all between different regimes
 # of their formula's maxima.  The values have no meaning beyond that.
 SAMPLES = {
+    "accepted_tokens": {"drafted": 3.0, "acceptance": 0.7},
     "activation_bytes": {"tokens": 100.0, "hidden": 64.0, "width": 256.0, "element": 2.0, "tp": 2.0},
+    "all_reduce_time": {
+        "size": 1e6,
+        "ranks": 4.0,
+        "bandwidth": 450e9,
+        "latency": 1e-5,
+        "count": 64.0,
+    },
     "attention_flops": {"entries": 55.0, "layers": 2.0, "query_heads": 4.0, "key_dim": 8.0, "value_dim": 4.0},
     "average_bandwidth": {"rate": 10.0, "size": 1e8},
     "backlog_growth": {"utilization": 1.25},
@@ -56,6 +64,8 @@ SAMPLES = {
     "dense_flop_per_token": {"parameters": 7e9},
     "duplex_bandwidth": {"one_way": 55e9, "both_ways": 83e9, "opposite": 40e9},
     "effective_bandwidth": {"piece": 16384.0, "bandwidth": 5e10, "overhead": 4e-6, "streams": 2.0},
+    "component_bytes": {"entry": 57344.0, "entries": 32768.0},
+    "entry_bytes": {"layers": 28.0, "elements": 1024.0, "element": 2.0},
     "eviction_loss": {"cost": 2.56, "evictions": 0.1, "gpus": 2.0},
     "expert_coverage": {"tokens": 3.0, "experts": 8.0, "active": 2.0},
     "extra_wait": {"io": 0.05, "window": 0.03},
@@ -67,6 +77,7 @@ SAMPLES = {
     "kv_pool": {"total": 8e10, "utilization": 0.9, "weights": 16e9, "activations": 2e9, "overhead": 1e9},
     "link_utilization": {"rate": 10.0, "service": 0.05, "servers": 2.0},
     "logits_bytes": {"sequences": 256.0, "vocabulary": 32000.0},
+    "low_rank_parameters": {"rank": 16.0, "inputs": 64.0, "outputs": 32.0},
     "mean_wait": {"service": 0.05, "utilization": 0.8, "variation": 2.0, "servers": 2.0},
     "mixed_throughput": {"hit": 0.5, "miss": 4e4, "restored": 3.6e5},
     "no_break_even": {"prefill": 0.03, "remaining": 0.03, "overhead": 0.005},
@@ -110,6 +121,7 @@ SAMPLES = {
     "shared_bandwidth": {"link": 55e9, "uplink": 307e9, "sharers": 8.0},
     "shared_service": {"service": 0.05, "utilization": 0.8},
     "shortest_worthwhile": {"tokens": 16.0, "gain": 0.001},
+    "speculative_step_time": {"check": 0.01, "draft": 0.001, "drafted": 3.0},
     "speedup": {"prefill": 0.1, "cached": 0.085},
     "state_flop_per_token": {"layers": 2.0, "heads": 4.0, "key_dim": 8.0, "value_dim": 8.0, "passes": 3.0},
     "storage_cost": {"size": 1e11, "duration": 86400.0, "price": 1e-16},
@@ -139,6 +151,7 @@ NEGATIVE_IS_FINE = {"confidence", "verdict"}  # a gain below zero is a loss
 # A count formula mixes tokens with pairs of tokens, or carries its unit in a constant: a multiply-add is
 # 2 flop, a logit 6 bytes.  Everything else must be dimensionally consistent.
 COUNTS = {
+    "accepted_tokens",
     "activation_bytes",
     "attention_flops",
     "capped_entries",

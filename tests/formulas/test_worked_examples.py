@@ -365,3 +365,34 @@ def test_five_minute_rule():
     assert f.break_even_interval(1e-4, 1 * GB, 1e-16) == exactly(1000)
     with pytest.raises(DomainError, match="saves no money"):
         f.break_even_interval(0.0, 1 * GB, 1e-16)
+
+
+@pytest.mark.parametrize(
+    ("drafted", "acceptance", "gained"),
+    [
+        pytest.param(0, 0.7, 1.0, id="without a draft a step gains its own token"),
+        pytest.param(2, 0.5, 1.75, id="1 + 1/2 + 1/4"),
+        pytest.param(3, 0.8, 2.952, id="1 + 0.8 + 0.64 + 0.512"),
+        pytest.param(4, 1.0, 5.0, id="a perfect draft gains all and one more"),
+        pytest.param(4, 0.0, 1.0, id="a useless draft gains nothing"),
+    ],
+)
+def test_tokens_gained_by_speculation(drafted, acceptance, gained):
+    assert f.accepted_tokens(drafted, acceptance) == exactly(gained)
+
+
+def test_accepted_tokens_are_the_mean_of_drawing_token_by_token():
+    """The second implementation: draw whether each token is accepted, stop at the first that is not."""
+    draws = np.random.default_rng(7).random((200_000, 4)) < 0.6
+    run = np.cumprod(draws, axis=1).sum(axis=1) + 1
+    assert f.accepted_tokens(4, 0.6) == pytest.approx(run.mean(), rel=0.01)
+
+
+def test_all_reduces_by_hand():
+    # 1 MB over 4 ranks: each sends 2 x 3/4 MB at 150 GB/s, 10 us; twice with 5 us of latency each
+    assert f.all_reduce_time(1e6, 4, 150e9, 5e-6, count=2) == exactly(2 * (5e-6 + 10e-6))
+
+
+def test_a_draft_pass_is_paid_for_each_drafted_token():
+    assert f.speculative_step_time(0.020, 0.002, 4) == exactly(0.028)
+    assert f.low_rank_parameters(8, 100, 50) == exactly(1200)
