@@ -156,13 +156,15 @@ def kv(
     >>> kv("qwen2.5-7b", tokens="32Ki", kv_dtype="fp16").kv.bytes_per_token
     57344.0
     """
-    return kv_answer(question_of(model, on, **said), tokens, sequences)
+    return kv_answer(question_of(model, on, **said), tokens, sequences)[0]
 
 
 def kv_answer(
     question: Question, tokens: int | str | None = None, sequences: int | str | None = None
-) -> KVResult:
-    """Answer `kv` for a question."""
+) -> tuple[KVResult, tuple[Call, ...]]:
+    """Answer `kv` for a question, together with the formulas as they were called."""
+    from kvcalc.planning.sizes import size_calls
+
     question = with_file(question)
     if question.model is None:
         raise SettingsError("model: missing; name a profile or a config.json")
@@ -174,7 +176,7 @@ def kv_answer(
     count = 1 if sequences is None else read_value(key("concurrency"), Said(sequences, "--sequences"))
     pool = read_value(key("pool"), question.said["pool"]) if "pool" in question.said else None
     held = None if pool is None and settings.num_blocks is None else layout.pool(pool or 0.0)
-    return KVResult(
+    result = KVResult(
         inputs={
             "model": question.model,
             "tokens": length,
@@ -197,6 +199,7 @@ def kv_answer(
             smallest_pool=float(smallest_pool(layout, length, count)),
         ),
     )
+    return result, size_calls(layout, length)
 
 
 def model_answer(name: str, weights_dtype: str | None = None) -> ModelResult:

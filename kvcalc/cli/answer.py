@@ -52,10 +52,12 @@ def write(text: str, save: str | None) -> None:
 
 
 def explanations(calls: Sequence["Call"]) -> list["Explanation"]:
-    """Return each formula once, as it was first called in this run."""
+    """Return each formula with the numbers of this run; a call that repeats another is left out."""
     from kvcalc import formulas
     from kvcalc.explain import explain_call
 
-    seen = {call.formula: call for call in reversed(calls)}
-    first = sorted(seen.values(), key=calls.index)
-    return [explain_call(getattr(formulas, call.formula), call.arguments, call.result) for call in first]
+    seen: list[Call] = []
+    for call in calls:
+        if call not in seen:
+            seen.append(call)
+    return [explain_call(getattr(formulas, call.formula), call.arguments, call.result) for call in seen]

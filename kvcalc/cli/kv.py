@@ -40,5 +40,5 @@ def kv(
     from kvcalc.api import kv_answer
 
     check_format(format)
-    result = kv_answer(question(model, on, said), tokens, sequences)
-    answer(result, format, save, explanations(()) if explain else ())
+    result, calls = kv_answer(question(model, on, said), tokens, sequences)
+    answer(result, format, save, explanations(calls) if explain else ())
