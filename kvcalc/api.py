@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
+from kvcalc.catalog.paths import given_path
 from kvcalc.catalog.scenarios import (
     Question,
     Said,
@@ -20,7 +21,7 @@ from kvcalc.catalog.scenarios import (
 )
 from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
-from kvcalc.errors import SettingsError
+from kvcalc.errors import SettingsError, UnknownProfileError
 from kvcalc.keys import KEYS, key
 from kvcalc.model import Model
 from kvcalc.planning.notebook import Call, Notebook
@@ -102,16 +103,20 @@ def question_of(model: str | None, on: str | None = None, **said: Any) -> Questi
 def with_file(question: Question) -> Question:
     """Put a scenario file under the question if its `model` names one."""
     name = question.model or ""
-    if not name.endswith((".yaml", ".yml")) or not Path(name).is_file() or _is_profile(name):
+    if not name.endswith((".yaml", ".yml")):
         return question
-    return from_file(name).merged(replace(question, model=None))
+    path = given_path(name)
+    if path is None:
+        raise UnknownProfileError(f"{name:.200}: no such file")
+    return question if _is_profile(path) else from_file(str(path)).merged(replace(question, model=None))
 
 
-def _is_profile(path: str) -> bool:
+def _is_profile(path: Path) -> bool:
+    """Tell a profile, which names its schema, from a scenario, which does not."""
     from kvcalc.documents import read
 
-    data = read(Path(path))
-    return isinstance(data, Mapping) and data.get("schema") == models.SCHEMA
+    data = read(path)
+    return isinstance(data, Mapping) and "schema" in data
 
 
 def scenario(question: Question) -> Scenario:
@@ -128,8 +133,10 @@ def scenario(question: Question) -> Scenario:
         raise SettingsError(
             "--on: missing; name the machine, e.g. --on h100-sxm-80gb (`kvcalc hardware list` shows all)"
         )
-    hardware = load_hardware(
-        question.hardware, {name: str(said.value) for name, said in question.replaced.items()}
+    hardware = machines.with_values(
+        machines.load(question.hardware),
+        {name: str(said.value) for name, said in question.replaced.items()},
+        {name: said.where for name, said in question.replaced.items()},
     )
     return build(question, models.load(question.model), hardware)
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kvcalc.catalog import table
-from kvcalc.catalog.paths import is_path, personal_files
+from kvcalc.catalog.paths import given_path, is_path, personal_files
 from kvcalc.errors import ProfileError, SettingsError, UnknownProfileError, did_you_mean, nearest
 from kvcalc.profiles import Band, Hardware, Provenance
 
@@ -38,7 +38,10 @@ def load(name_or_path: str) -> Hardware:
     'rtx-4090'
     """
     if is_path(name_or_path):
-        return _read(Path(name_or_path).expanduser())
+        path = given_path(name_or_path)
+        if path is None:
+            raise ProfileError(f"{name_or_path:.200}: no such file or directory")
+        return _read(path)
     files = personal_files("hardware")
     if name_or_path in files:
         return _read(files[name_or_path])
@@ -67,14 +70,17 @@ def _unknown(typed: str, wanted: str, longer: list[str], known: list[str]) -> st
     near = nearest(wanted, [*known, *aliases], count=6)
     hits = list(dict.fromkeys(aliases.get(hit, hit) for hit in near))[:3]
     if hits:
-        return f"no hardware is named {typed!r}, did you mean {' or '.join(repr(hit) for hit in hits)}?"
-    return (
-        f"no hardware is named {typed!r}; `kvcalc hardware list` shows the {len(known)} known, or give a file"
-    )
+        return f"no hardware is named {typed!r:.80}, did you mean {' or '.join(repr(hit) for hit in hits)}?"
+    listed = f"`kvcalc hardware list` shows the {len(known)} known, or give a file"
+    return f"no hardware is named {typed!r:.80}; {listed}"
 
 
-def with_values(hardware: Hardware, values: Mapping[str, str]) -> Hardware:
+def with_values(
+    hardware: Hardware, values: Mapping[str, str], places: Mapping[str, str] | None = None
+) -> Hardware:
     """Return the machine with values replaced by dotted key, as ``--set KEY=VALUE`` gives them.
+
+    `places` says where each value stands, for the messages of those that are not on the command line.
 
     Raises
     ------
@@ -93,7 +99,7 @@ def with_values(hardware: Hardware, values: Mapping[str, str]) -> Hardware:
     units = dict(settable(hardware))
     provenance = dict(hardware.provenance)
     for key, text in values.items():
-        where = f"--set {key}"
+        where = (places or {}).get(key, f"--set {key}")
         if key not in units:
             raise SettingsError(f"{where}: {hardware.name} has no such value{did_you_mean(key, list(units))}")
         try:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvcalc.catalog.paths import SUFFIXES, builtin, is_path, personal_files
+from kvcalc.catalog.paths import SUFFIXES, builtin, given_path, is_path, personal_files
 from kvcalc.catalog.shape_document import Reader, shape_from_document, shape_keys, shape_to_document
 from kvcalc.errors import ProfileError, UnknownProfileError, UnsupportedModelError, nearest
 from kvcalc.model import Model
@@ -44,7 +44,8 @@ def load(name: str) -> Model:
     >>> load("llama-3.1-8b").shape.layers
     32
     """
-    path = Path(name).expanduser()
+    if not name.strip():
+        raise UnknownProfileError("model: empty; name a profile, a config.json, a GGUF file or a hub id")
     personal = personal_files("models")
     if name in personal:
         return load_file(personal[name])
@@ -52,7 +53,8 @@ def load(name: str) -> Model:
         return _builtin(name)
     if _aliases().get(name.lower()):
         return _builtin(_aliases()[name.lower()])
-    if path.exists():
+    path = given_path(name)
+    if path is not None:
         return load_file(path)
     if name.endswith((*SUFFIXES, ".gguf")) or name.startswith((".", "/", "~")):
         raise UnknownProfileError(f"{name}: no such file")
@@ -60,7 +62,7 @@ def load(name: str) -> Model:
         from kvcalc.shapes.readers.hub import fetch_config
 
         return load_file(fetch_config(name), hub=name)
-    raise UnknownProfileError(f"no model is named {name!r}{_nearest(name)}")
+    raise UnknownProfileError(f"no model is named {name!r:.80}{_nearest(name)}")
 
 
 def names() -> list[str]:

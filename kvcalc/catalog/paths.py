@@ -39,6 +39,18 @@ def is_path(name: str) -> bool:
     return name.endswith(SUFFIXES) or "/" in name or os.sep in name
 
 
+def given_path(name: str) -> Path | None:
+    """Return the file or folder that a name is the path of; None where there is none.
+
+    >>> given_path("no/such/file")
+    """
+    try:
+        path = Path(name).expanduser()
+        return path if name and path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long, of an unknown user, or with a null in it
+        return None
+
+
 def personal_files(kind: str) -> dict[str, Path]:
     """Return the profiles of a kind in the folders of $KVCALC_PATH, by name; earlier folders win.
 

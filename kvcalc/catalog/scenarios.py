@@ -101,8 +101,11 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
         said["capacity"] = Said(capacity.strip(), where)
     for part in more:
         key, equals, value = part.partition("=")
-        if not equals or key.strip() not in TIER_UNITS:
-            raise SettingsError(f"{where}: {key.strip()!r}{did_you_mean(key.strip(), list(TIER_UNITS))}")
+        if key.strip() not in TIER_UNITS:
+            known = did_you_mean(key.strip(), list(TIER_UNITS))
+            raise SettingsError(f"{where}: unknown key {key.strip()!r}{known}")
+        if not equals:
+            raise SettingsError(f"{where}: {key.strip()} has no value; write KEY=VALUE")
         said[key.strip()] = Said(value.strip(), where)
     return name.strip(), said
 
@@ -159,6 +162,8 @@ def engine_settings(question: Question, capability: float | None = None) -> Engi
 
 def read_value(key: Key, said: Said) -> Any:  # noqa: ANN401 - int, float, str or bool by the key's kind
     """Read one value by its key's kind; the error names where it stands and what is valid."""
+    if said.value is None:
+        raise SettingsError(f"{said.where}: empty; give a value or leave the key out")
     try:
         return _READERS[key.kind](key, said)
     except KvcalcError as error:
@@ -166,14 +171,16 @@ def read_value(key: Key, said: Said) -> Any:  # noqa: ANN401 - int, float, str o
 
 
 def _text(_: Key, said: Said) -> str:
-    if not isinstance(said.value, (str, int, float)) or isinstance(said.value, bool):
+    if isinstance(said.value, float):  # YAML reads the version 0.10 as the number 0.1
+        raise SettingsError(f"{said.value!r} is read as a number; write it in quotes")
+    if not isinstance(said.value, (str, int)) or isinstance(said.value, bool):
         raise SettingsError(f"{said.value!r} is not a word")
     return str(said.value).strip()
 
 
 def _integer(key: Key, said: Said) -> int:
     text = str(said.value).strip()
-    if isinstance(said.value, bool) or not text.lstrip("+-").isdigit():
+    if isinstance(said.value, bool) or not (text.isascii() and text.lstrip("+-").isdigit()):
         raise SettingsError(f"{said.value!r} is not a whole number")
     return _in_range(key, int(text))
 
@@ -181,7 +188,7 @@ def _integer(key: Key, said: Said) -> int:
 def _tokens(key: Key, said: Said) -> int:
     from kvcalc.units import to_tokens
 
-    if isinstance(said.value, (bool, float)) and said.value != int(said.value):
+    if isinstance(said.value, bool) or (isinstance(said.value, float) and not said.value.is_integer()):
         raise SettingsError(f"{said.value!r} is not a whole number of tokens")
     return _in_range(key, to_tokens(str(said.value).removesuffix(".0")))
 
@@ -195,13 +202,13 @@ def _share(key: Key, said: Said) -> float:
         share = float(value)
     low = 0.0 if key.name in _MAY_BE_ZERO else 1e-9
     if not low <= share <= 1:
-        raise SettingsError(f"{said.value!r} is not between 0 and 1")
+        raise SettingsError(f"{said.value!r} is not between 0 and 1{', 0 excluded' if low else ''}")
     return share
 
 
 def _real(_: Key, said: Said) -> float:
-    if not _is_number(str(said.value)):
-        raise SettingsError(f"{said.value!r} is not a number")
+    if not _is_number(str(said.value)) or float(said.value) <= 0:
+        raise SettingsError(f"{said.value!r} is not a positive number")
     return float(said.value)
 
 
@@ -325,6 +332,8 @@ def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: AN
             if key not in TIER_UNITS:
                 raise ProfileError(f"{where}.{key}: unknown key{did_you_mean(str(key), list(TIER_UNITS))}")
             tiers[str(name)][str(key)] = Said(value, f"{where}.{key}")
+        if "bandwidth" not in tiers[str(name)]:
+            raise ProfileError(f"{where}.bandwidth: missing")
     return tiers
 
 

@@ -1,7 +1,7 @@
 """Options made from the one table of keys, so that a name means the same in every command."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -96,9 +96,19 @@ def question(
         model=model,
         hardware=hardware,
         said=said,
-        tiers=dict(tier_option(text) for text in tiers or ()),
+        tiers=_tiers(tiers or ()),
         replaced=assignments(replaced),
     )
+
+
+def _tiers(texts: Sequence[str]) -> dict[str, Mapping[str, Said]]:
+    tiers: dict[str, Mapping[str, Said]] = {}
+    for text in texts:
+        name, said = tier_option(text)
+        if name in tiers:
+            raise SettingsError(f"--tier {text!r}: {name} is given twice")
+        tiers[name] = said
+    return tiers
 
 
 def assignments(texts: list[str] | None) -> dict[str, Said]:

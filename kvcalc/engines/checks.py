@@ -13,6 +13,12 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("spec_tokens", "draft_layers")
 _SHARES = ("swa_ratio", "mamba_ratio")
 
+_OWNERS = {
+    **dict.fromkeys(("k_type", "v_type", "swa_full", "parallel", "ubatch"), "llama.cpp"),
+    "page_size": "sglang",
+}
+"""Settings that one engine alone has: elsewhere they would be passed over in silence."""
+
 
 def option_of(field: str) -> str:
     """Return the command line's spelling of a setting.
@@ -29,6 +35,12 @@ def check_settings(shape: ModelShape, settings: EngineSettings) -> None:
         value = getattr(settings, field.name)
         if value is not None:
             _check_number(field.name, value)
+        owner = _OWNERS.get(field.name, settings.engine)
+        if owner != settings.engine and value != field.default:
+            raise SettingsError(
+                f"{option_of(field.name)}: {settings.engine} has no such setting, only {owner} has; "
+                f"add --engine {owner}"
+            )
     if settings.pp > shape.layers:
         raise SettingsError(f"--pp: {settings.pp} stages for {shape.layers} layers of {shape.name}")
     if settings.tp % settings.dcp:
