@@ -336,31 +336,39 @@ def prefill_time(
     read: Bytes = 0.0,
     bandwidth: BytesPerSecond = float("inf"),
     fixed: Seconds = 0.0,
+    attention: Flop = 0.0,
+    attention_peak: FlopPerSecond = float("inf"),
+    attention_efficiency: Share = 1.0,
 ) -> Seconds:
     r"""How long does a prefill take?
 
-    .. math:: T = \max\left(\frac{F}{\eta F_{peak}}, \frac{W}{B}\right) + T_{fixed}
+    .. math:: T = \max\left(\frac{F}{\eta F_{peak}} + \frac{F_{att}}{\eta_{att} F_{peak,att}},
+              \frac{W}{B}\right) + T_{fixed}
 
     Parameters
     ----------
-    flops : F, operations of the prefill [flop]
+    flops : F, operations of matrix products; of all the prefill where `attention` is left out [flop]
     peak : F_{peak}, dense peak rate in the dtype used, of all GPUs together [flop/second]
-    efficiency : \eta, share of the peak that the kernels reach, 0 < η <= 1 [1]
+    efficiency : \eta, share of the peak that matrix products reach, 0 < η <= 1 [1]
     read : W, bytes read at least once: the weights, and the cached KV of a prefix [byte]
     bandwidth : B, device memory bandwidth of all GPUs together [byte/second]
-    fixed : T_{fixed}, scheduling, launch and sampling [second]
+    fixed : T_{fixed}, scheduling, launch, sampling, and waiting for other ranks [second]
+    attention : F_{att}, operations of attention, where they have an efficiency of their own [flop]
+    attention_peak : F_{peak,att}, dense peak rate that attention is measured against [flop/second]
+    attention_efficiency : \eta_{att}, share of it that attention reaches, 0 < η_att <= 1 [1]
 
     Raises
     ------
     DomainError
-        If `peak` or `bandwidth` is not positive, `efficiency` is outside (0, 1], or another argument is
+        If a peak or `bandwidth` is not positive, an efficiency is outside (0, 1], or another argument is
         negative.
 
     Notes
     -----
-    With `flops` of m = n - c new tokens on c cached ones it is T_suffix(n - c | c); with c = 0 the full
-    prefill T(n).  Efficiency is the uncertain input: pass an array of low, middle and high.  Public
-    measurements imply 0.57 to 0.63 for an 8B model on H100 in bf16; many other setups reach far less.
+    With the operations of n - c new tokens on c cached ones it is T_suffix(n - c | c); with c = 0 the
+    full prefill T(n).  The efficiencies are the uncertain inputs: pass arrays of low, middle and high.
+    Public measurements imply 0.57 to 0.63 for an 8B model on H100 in bf16, of products and attention
+    alike; on other GPUs the two differ, and many setups reach far less.
 
     References
     ----------
@@ -375,6 +383,8 @@ def prefill_time(
     >>> print(1e3 * prefill_time(1.4e13, 989e12, np.array([0.45, 0.55, 0.65])))
     [31.457 25.738 21.778]
     """
-    compute = not_negative(flops, "flops") / (share(efficiency, "efficiency") * positive(peak, "peak"))
+    products = not_negative(flops, "flops") / (share(efficiency, "efficiency") * positive(peak, "peak"))
+    reached = share(attention_efficiency, "attention_efficiency") * positive(attention_peak, "attention_peak")
     memory = not_negative(read, "read") / positive(bandwidth, "bandwidth")
+    compute = products + not_negative(attention, "attention") / reached
     return np.maximum(compute, memory) + not_negative(fixed, "fixed")
