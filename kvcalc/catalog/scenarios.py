@@ -202,7 +202,8 @@ def _share(key: Key, said: Said) -> float:
         share = float(value)
     low = 0.0 if key.name in _MAY_BE_ZERO else 1e-9
     if not low <= share <= 1:
-        raise SettingsError(f"{said.value!r} is not between 0 and 1{', 0 excluded' if low else ''}")
+        least = "more than 0 and at most 1" if low else "between 0 and 1"
+        raise SettingsError(f"{said.value!r} is not {least}")
     return share
 
 
