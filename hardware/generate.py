@@ -2,25 +2,25 @@
 
     python hardware/generate.py FACTS.yaml MEASUREMENTS.jsonl
 
-FACTS lists accelerators, each value with its source and how it was read; MEASUREMENTS lists copy
-rates, one run a line.  What neither holds (efficiencies, copy latency, compute capability, which
-run belongs to which product) stands in `additions.json` beside this script, with its own sources.
+FACTS lists accelerators and the machines around them, each value with its source and how it was
+read; MEASUREMENTS lists copy rates, one run a line.  What neither holds (efficiencies, copy latency,
+compute capability, which run belongs to which product, which drives an instance has) stands in
+`additions.json` beside this script, with its own sources.  `parts.py` writes hosts, drives, NICs and
+instances into folders of their own.
 Run `python -m kvcalc.catalog.table` afterwards.
 """
 
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kvcalc.documents import read, write_text
+import parts
+from writing import ADDITIONS, HERE, Page, save, scaled
 
-HERE = Path(__file__).resolve().parent
-ADDITIONS = json.loads((HERE / "additions.json").read_text(encoding="utf-8"))
-KINDS = {"read": "nominal", "secondary": "nominal", "derived": "derived", "recalled": "assumed"}
-"""A figure recalled without opening its page is assumed, whoever is said to print it."""
+from kvcalc.documents import read
+
 ASSUMED_LINK_SHARE = 0.87
 """Share of the raw rate that large pinned copies reach, where this product was not measured:
 the middle of the 0.86 to 0.90 that most links show."""
@@ -36,40 +36,6 @@ FIELDS = {
     "host_link.per_direction_gb_s": ("host_to_device.nominal", "GB/s"),
     "tdp_w": ("device.power", "W"),
 }
-
-
-@dataclass
-class Page:
-    """One profile being written."""
-
-    facts: Mapping[str, Any]
-    sources: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def value(self, text: str | float, kind: str, source: str, **more: object) -> dict[str, Any]:
-        """Return one value with its pedigree, and remember that its source is used."""
-        found = self.facts["sources"].get(source) or ADDITIONS["sources"][source]
-        self.sources[source] = found
-        if "not opened" in found["what"]:
-            kind = "assumed"  # whatever was done with it, it rests on memory
-        return {"value": text, "kind": kind, "from": source} | {k: v for k, v in more.items() if v}
-
-    def fact(self, entry: Mapping[str, Any], unit: str, others: list[str]) -> dict[str, Any]:
-        """Return a collected fact, with what other sources print."""
-        notes, kind = [entry["note"]] if "note" in entry else [], KINDS[entry["basis"]]
-        if entry["basis"] == "recalled":
-            notes.append("recalled, the page was not opened")
-        if entry["basis"] == "secondary":
-            notes.append("from a secondary page or a sibling product")
-            # A driver's total is one product's own; a sibling's is only likely to be the same.
-            kind = "derived" if unit == "MiB" else kind
-        return self.value(scaled(entry["v"], unit), kind, entry["src"], note="; ".join(notes + others))
-
-
-def scaled(number: float, unit: str) -> str:
-    """Return a rate with the prefix that data sheets use."""
-    if unit == "GB/s" and number >= 1000:
-        return f"{number / 1000:.12g} TB/s"
-    return f"{number:.12g} {unit}"
 
 
 def other_figures(accelerator: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -230,56 +196,12 @@ def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[st
     }
     if "note" in entry:
         head["note"] = entry["note"]
-    head["sources"] = {
-        key: {"title": found["what"]}
-        | ({"url": found["url"]} if found.get("url") else {})
-        | {"retrieved": found.get("read_on", facts["read_on"])}
-        for key, found in sorted(page.sources.items())
-    }
+    head["sources"] = page.cited()
     return head | document
 
 
-def plain(text: str) -> str:
-    """Return a text as a YAML scalar, quoted only where a bare one would read differently."""
-    safe = (
-        text[0].isalnum()
-        and not text[-1].isspace()
-        and not any(mark in text for mark in "{}[],:#\"'&*?|<>=!%@`\\")
-    )
-    words = {"true", "false", "null", "on", "off", "yes", "no", "y", "n"}
-    numeric = text.replace(".", "", 1).isdigit()
-    return (
-        text if safe and not numeric and text.lower() not in words else json.dumps(text, ensure_ascii=False)
-    )
-
-
-def scalar(value: object) -> str:
-    """Return a leaf as YAML."""
-    if isinstance(value, list):
-        return "[" + ", ".join(scalar(part) for part in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {scalar(part)}" for key, part in value.items()) + "}"
-    return plain(value) if isinstance(value, str) else json.dumps(value)
-
-
-def lines(data: Mapping[str, Any], depth: int = 0) -> list[str]:
-    """Return a mapping as YAML lines: one value a line while it fits, else one key a line."""
-    result: list[str] = []
-    for key, part in data.items():
-        indent = "  " * depth
-        short = f"{indent}{key}: {scalar(part)}"
-        leaf = isinstance(part, dict) and "value" in part
-        if not isinstance(part, dict) or (leaf and len(short) <= 110):
-            result.append(short)
-        else:
-            result += [f"{indent}{key}:", *lines(part, depth + 1)]
-        if depth == 0 and (isinstance(part, dict) or key in ("aliases", "note")):
-            result.append("")
-    return result
-
-
 def main(facts_file: str, runs_file: str) -> None:
-    """Write one YAML file a machine."""
+    """Write one YAML file an accelerator, host, drive, NIC and instance."""
     facts = read(Path(facts_file))
     lines_of_runs = Path(runs_file).read_text(encoding="utf-8").splitlines()
     runs = {run["id"]: run for run in map(json.loads, lines_of_runs)}
@@ -288,9 +210,9 @@ def main(facts_file: str, runs_file: str) -> None:
         if entry["id"] in ADDITIONS["left_out"] or not rates or not (entry["host_link"] or {}).get("kind"):
             print(f"left out: {entry['id']}")
             continue
-        document = profile(facts, entry, runs)
-        text = "\n".join(lines(document)).rstrip() + "\n"
-        write_text(HERE / f"{document['name']}.yaml", text)
+        save(HERE, profile(facts, entry, runs))
+    for folder, document in parts.documents(facts):
+        save(HERE / folder, document)
 
 
 if __name__ == "__main__":

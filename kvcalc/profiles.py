@@ -133,20 +133,12 @@ class Band:
     high: Annotated[float, "1"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """One kind of machine, per accelerator, with the source of each value."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What every profile has: a name, and where each of its values came from."""
 
     name: str
     title: str
-    vendor: str
-    device: Device
-    host_to_device: Link
-    device_to_host: Link
-    prefill_efficiency: Band  # share of the dense peak that prefill reaches
-    decode_efficiency: Band  # share of memory bandwidth that decode reaches
-    interconnect: Link | None = None  # between accelerators, one direction, all links of one device
-    host: Memory | None = None  # DRAM of the whole host
     aliases: tuple[str, ...] = ()
     note: str | None = None
     origin: str = "built-in"  # or the file it was read from
@@ -167,3 +159,73 @@ class Hardware:
         source = self.sources.get(found.source)
         place = (source.url or source.file or source.title) if source else found.source
         return f"{found.kind}, {found.as_printed}, {place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host(Profile):
+    """The DRAM of one CPU socket, or of one memory module on a link of its own."""
+
+    bandwidth: Annotated[float, "byte/second"]  # all channels together, on paper
+    channels: Annotated[float, "1"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drive(Profile):
+    """One NVMe drive."""
+
+    via: str  # its link, such as "PCIe 4 x4"
+    read_bandwidth: Annotated[float, "byte/second"]  # large sequential reads
+    read_iops: Annotated[float, "1/second"]  # random reads of 4 KiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nic(Profile):
+    """One network card, or all cards of a node where they are known by one name."""
+
+    bandwidth: Annotated[float, "byte/second"]  # in one direction, all ports together
+    via: str | None = None  # the host link it needs
+    ports: Annotated[float, "1"] | None = None  # 1 where it is not said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance(Profile):
+    """A machine that one rents or buys whole: accelerators and what they share."""
+
+    provider: str
+    accelerator: str  # name of its profile
+    accelerators: Annotated[float, "1"]
+    vcpus: Annotated[float, "1"] | None = None
+    dram: Annotated[float, "byte"] | None = None
+    drive: str | None = None  # name of a drive profile that stands for the local drives
+    drives: Annotated[float, "1"] | None = None
+    drive_capacity: Annotated[float, "byte"] | None = None  # all local drives together
+    network: Annotated[float, "byte/second"] | None = None  # in one direction, all ports together
+    ports: Annotated[float, "1"] | None = None
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators it has."""
+        return int(self.accelerators)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The machine around an accelerator: an instance, and the drive that stands for its local ones."""
+
+    instance: Instance
+    drive: Drive | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware(Profile):
+    """One kind of machine, per accelerator, with the source of each value."""
+
+    vendor: str
+    device: Device
+    host_to_device: Link
+    device_to_host: Link
+    prefill_efficiency: Band  # share of the dense peak that prefill reaches
+    decode_efficiency: Band  # share of memory bandwidth that decode reaches
+    interconnect: Link | None = None  # between accelerators, one direction, all links of one device
+    host: Memory | None = None  # DRAM of the whole host
+    node: Node | None = None  # the instance that was named, where one was

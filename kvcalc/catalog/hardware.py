@@ -6,13 +6,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kvcalc.catalog import table
+from kvcalc.catalog import parts, table
 from kvcalc.catalog.paths import given_path, is_path, personal_files
 from kvcalc.errors import ProfileError, SettingsError, UnknownProfileError, did_you_mean, nearest
-from kvcalc.profiles import Band, Hardware, Provenance
+from kvcalc.profiles import Band, Hardware, Instance, Provenance
 
 USER = "user"
 """Source of a value that the user has set; its kind is assumed, since nothing vouches for it."""
+
+MANY = 8
+"""Names that one message lists at most."""
 
 
 def names() -> list[str]:
@@ -22,6 +25,8 @@ def names() -> list[str]:
 
 def load(name_or_path: str) -> Hardware:
     """Return the machine of a name, an alias, a beginning that only one name has, or a file.
+
+    An instance, such as p5.48xlarge, is its accelerator with the instance as its `node`.
 
     Raises
     ------
@@ -36,6 +41,8 @@ def load(name_or_path: str) -> Hardware:
     9.0
     >>> load("RTX 4090").name
     'rtx-4090'
+    >>> load("p5.48xlarge").node.instance.gpus
+    8
     """
     if is_path(name_or_path):
         path = given_path(name_or_path)
@@ -45,28 +52,56 @@ def load(name_or_path: str) -> Hardware:
     files = personal_files("hardware")
     if name_or_path in files:
         return _read(files[name_or_path])
-    wanted = "-".join(name_or_path.lower().replace("_", " ").split())
+    wanted = parts.plain_name(name_or_path)
     name = wanted if wanted in table.names() else table.aliases().get(wanted)
     if name is None:
-        known = names()
-        longer = [candidate for candidate in known if candidate.startswith(f"{wanted}-")]
-        if len(longer) != 1:
-            raise UnknownProfileError(_unknown(name_or_path, wanted, longer, known))
-        name = longer[0]
+        return _other(name_or_path, wanted)
     return _read(files[name]) if name in files else table.row(name)
 
 
+def _other(typed: str, wanted: str) -> Hardware:
+    """Return the machine of a name that no accelerator has: an instance, or the only one it begins."""
+    kind, part = parts.find(typed) or ("", None)
+    if isinstance(part, Instance):
+        return parts.on_instance(load(part.accelerator), part)
+    if part is not None:
+        raise UnknownProfileError(
+            f"{part.name} is one of the {kind}, not a machine to run on; `kvcalc hardware show {part.name}` "
+            "tells all of it"
+        )
+    known = names()
+    spellings = {**table.aliases(), **{name: name for name in known}}
+    longer = {name for spelling, name in spellings.items() if spelling.startswith(f"{wanted}-")}
+    longer |= set(parts.longer(typed, ("instances",)))
+    if len(longer) != 1:
+        raise UnknownProfileError(_unknown(typed, wanted, sorted(longer), known))
+    return load(longer.pop())
+
+
 def _read(file: Path) -> Hardware:
+    from kvcalc.catalog import part_document
     from kvcalc.catalog.hardware_document import hardware_from_document
     from kvcalc.documents import read
 
-    return hardware_from_document(read(file), str(file))
+    data = read(file)
+    if isinstance(data, Mapping) and data.get("schema") in part_document.KINDS:
+        part = part_document.part_from_document(data, str(file))
+        if not isinstance(part, Instance):
+            raise ProfileError(f"{file}: {part.name} is no machine to run on")
+        return parts.on_instance(load(part.accelerator), part)
+    return hardware_from_document(data, str(file))
+
+
+def _some(longer: list[str]) -> str:
+    return f"{', '.join(longer[:MANY])} or one of {len(longer) - MANY} more"
 
 
 def _unknown(typed: str, wanted: str, longer: list[str], known: list[str]) -> str:
     if longer:
-        return f"hardware {typed!r} may be {', '.join(longer[:-1])} or {longer[-1]}; say which"
-    aliases = table.aliases()
+        listed = f"{', '.join(longer[:-1])} or {longer[-1]}" if len(longer) <= MANY else _some(longer)
+        return f"hardware {typed!r} may be {listed}; say which"
+    instances = {typed: name for typed, (kind, name) in parts.index().items() if kind == "instances"}
+    aliases = {**table.aliases(), **instances}
     near = nearest(wanted, [*known, *aliases], count=6)
     hits = list(dict.fromkeys(aliases.get(hit, hit) for hit in near))[:3]
     if hits:

@@ -83,8 +83,8 @@ def hardware_from_document(data: Document, file: str) -> Hardware:
     top.check((*_REQUIRED, *_BANDS), _OPTIONAL)
     if top.data["schema"] != SCHEMA:
         raise ProfileError(f"{top.where('schema')}: expected {SCHEMA}, not {top.data['schema']!r}")
-    sources = {key: _source(top.section("sources").section(key)) for key in top.section("sources").data}
-    reader = _Reader(sources, {})
+    sources = {key: source(top.section("sources").section(key)) for key in top.section("sources").data}
+    reader = Reader(sources, {})
     parts: dict[str, Any] = {
         key: reader.part(part, top.section(key)) for key, part in _SECTIONS.items() if key in top
     }
@@ -102,13 +102,14 @@ def hardware_from_document(data: Document, file: str) -> Hardware:
     )
 
 
-def _source(section: Section) -> Source:
+def source(section: Section) -> Source:
+    """Return a source as a profile lists it."""
     section.check(("title",), ("url", "retrieved", "file", "measured"))
     return Source(**{key: section.text(key) for key in section.data})
 
 
 @dataclasses.dataclass(frozen=True)
-class _Reader:
+class Reader:
     """Reads values and keeps where each came from."""
 
     sources: Mapping[str, Source]
