@@ -64,6 +64,20 @@ KEYS: tuple[Key, ...] = (
     Key(
         "weights_dtype", "text", "Precision of the weights [the checkpoint's]", group="Memory", commands=_PLAN
     ),
+    Key("host_reserve", "quantity", "Shared memory kept for the host", "byte", "Memory", commands=_PLAN),
+    Key("gpu_layers", "integer", "Layers on the GPU, llama.cpp's -ngl [all]", group="Memory", commands=_PLAN),
+    Key("acceptance", "share", "Drafted tokens that are accepted [0.7]", group="Guests", commands=_PLAN),
+    Key(
+        "draft", "text", "Draft model, instead of the model's own MTP layers", group="Guests", commands=_PLAN
+    ),
+    Key("lora", "integer", "LoRA adapters held at once [0]", group="Guests", commands=_PLAN),
+    Key(
+        "lora_rank",
+        "integer",
+        "Rank that each adapter's room is made for [16]",
+        group="Guests",
+        commands=_PLAN,
+    ),
     Key("prompt", "tokens", "Prompt tokens [4096]", group="Workload", workload=True, commands=_RESTORE),
     Key("generate", "tokens", "Generated tokens [512]", group="Workload", workload=True, commands=_PLAN),
     Key("concurrency", "integer", "Sequences at once [1]", group="Workload", workload=True, commands=_PLAN),
@@ -76,6 +90,22 @@ KEYS: tuple[Key, ...] = (
         group="Workload",
         workload=True,
         commands=_RESTORE,
+    ),
+    Key(
+        "images",
+        "integer",
+        "Images or audio clips in each prompt, beside its text [0]",
+        group="Workload",
+        workload=True,
+        commands=_PLAN,
+    ),
+    Key(
+        "image_tokens",
+        "tokens",
+        "Tokens of one image or audio clip",
+        group="Workload",
+        workload=True,
+        commands=_PLAN,
     ),
     Key(
         "prefill",

@@ -9,16 +9,27 @@ from kvcalc.model import Model
 from kvcalc.profiles import Hardware
 from kvcalc.results import Source
 
+ACCEPTANCE = 0.7
+"""Share of drafted tokens that the model accepts where none is given [1]; assumed: EAGLE and MTP heads
+are reported between 0.6 and 0.9 for the first token, less for those after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """What the requests look like."""
 
-    prompt: int = 4096
+    prompt: int = 4096  # text and images together
     generate: int = 512
     concurrency: int = 1
     rate: float | None = None  # requests per second
     cached: int | None = None  # prompt tokens that hit; None when neither cached nor hit was said
+    images: int = 0  # images or audio clips in each prompt
+    image_tokens: int = 0  # tokens of one of them
+
+    @property
+    def text(self) -> int:
+        """Tokens of the prompt that are text."""
+        return self.prompt - self.images * self.image_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,18 @@ class Overrides:
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """What shares the memory with the model, and what of the model stays out of the GPU."""
+
+    draft: str | None = None  # name of a separate draft model
+    acceptance: float = ACCEPTANCE
+    lora: int = 0  # adapters held at once
+    lora_rank: int = 16  # as in vLLM's default of --max-lora-rank
+    gpu_layers: int | None = None  # llama.cpp's -ngl; None puts all layers on the GPU
+    host_reserve: float | None = None  # byte, of a memory shared with the host
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """A complete question in base units."""
 
@@ -63,5 +86,7 @@ class Scenario:
     workload: Workload = field(default_factory=Workload)
     tiers: tuple[TierUse, ...] = ()
     overrides: Overrides = field(default_factory=Overrides)
+    serving: Serving = field(default_factory=Serving)
+    draft: Model | None = None  # a separate draft; its cache and weights are in `model` as well
     inputs: Mapping[str, Any] = field(default_factory=dict)
     given: frozenset[str] = frozenset()  # keys the user said, so that defaults can be called assumed

@@ -10,17 +10,21 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kvcalc.catalog.load import read_serving, read_workload
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import KvcalcError, ProfileError, SettingsError, UnitError, did_you_mean
 from kvcalc.keys import KEYS, TIER_UNITS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
 from kvcalc.results import Source
-from kvcalc.scenario import Overrides, Scenario, TierUse, Workload
+from kvcalc.scenario import Overrides, Scenario, Serving, TierUse, Workload
 
 _FILE_KEYS = ("model", "on", "workload", "tiers", "set")
 _MAY_BE_ZERO = frozenset(
-    {"queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"}
+    {
+        *("queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"),
+        *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers"),
+    }
 )
 
 
@@ -110,24 +114,27 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
     return name.strip(), said
 
 
-def build(question: Question, model: Model, hardware: Hardware) -> Scenario:
-    """Join what was said with a model and a machine into a scenario in base units."""
+def build(question: Question, model: Model, hardware: Hardware, draft: Model | None = None) -> Scenario:
+    """Join what was said with a model, its draft and a machine into a scenario in base units."""
     values = {name: read_value(_key(name), said) for name, said in question.said.items()}
     settings, gpus = _settings(values, hardware)
     overrides = Overrides(**{name: values[name] for name in _names(Overrides) if name in values})
-    workload = _workload(values, question.said)
+    workload = read_workload(values, question.said)
     if settings.max_len is None:
         settings = replace(settings, max_len=workload.prompt + workload.generate)
     tiers = given_tiers(question)
+    serving = read_serving(values, settings, hardware)
     return Scenario(
-        model=model,
+        model=model if draft is None else model.with_draft(draft),
         hardware=hardware,
         gpus=gpus,
         settings=settings,
         workload=workload,
         tiers=tiers,
         overrides=overrides,
-        inputs=_inputs(question, gpus, settings, workload, tiers, overrides),
+        serving=serving,
+        draft=draft,
+        inputs=_inputs(question, gpus, settings, workload, tiers, overrides) | _served(serving),
         given=frozenset(values) | {"tiers" for _ in tiers[:1]},
     )
 
@@ -288,21 +295,6 @@ def _engine_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in _names(EngineSettings) if name in values} | renamed
 
 
-def _workload(values: Mapping[str, Any], said: Mapping[str, Said]) -> Workload:
-    plain = {name: values[name] for name in ("prompt", "generate", "concurrency", "rate") if name in values}
-    workload = Workload(**plain)
-    if "cached" in values and "hit" in values:
-        raise SettingsError("--cached and --hit say the same thing twice; give one of them")
-    cached = values.get("cached")
-    if "hit" in values:
-        cached = math.floor(values["hit"] * workload.prompt)
-    if cached is not None and cached > workload.prompt:
-        raise SettingsError(
-            f"{said['cached'].where}: {cached:,} cached tokens are more than the prompt's {workload.prompt:,}"
-        )
-    return replace(workload, cached=cached)
-
-
 def _tier(name: str, said: Mapping[str, Said]) -> TierUse:
     if "bandwidth" not in said:
         raise SettingsError(f"tiers.{name}: bandwidth: missing")
@@ -355,6 +347,7 @@ def _inputs(
         "gpus": gpus,
         **engine,
         **{name: getattr(workload, name) for name in _names(Workload)},
+        "prompt": workload.text,
         **{name: getattr(overrides, name) for name in _names(Overrides)},
         "tiers": {
             tier.name: {key: getattr(tier, key) for key in TIER_UNITS if getattr(tier, key) is not None}
@@ -362,6 +355,10 @@ def _inputs(
         },
         "set": {name: said.value for name, said in question.replaced.items()},
     }
+
+
+def _served(serving: Serving) -> dict[str, Any]:
+    return {name: getattr(serving, name) for name in _names(Serving)}
 
 
 def _key(name: str) -> Key:
