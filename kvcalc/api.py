@@ -71,7 +71,7 @@ def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa:
     ----------
     model : a model's name or path, or a scenario file (`.yaml`)
     on : a hardware profile's name or path; not needed when the scenario file has one
-    said : any key of `kvcalc.scenario.KEYS`, as text with a unit or as a number in base units;
+    said : any key of `kvcalc.keys.KEYS`, as text with a unit or as a number in base units;
         `tiers` as a mapping of names to mappings; `set` as a mapping of hardware values
 
     Examples
@@ -138,7 +138,8 @@ def scenario(question: Question) -> Scenario:
         {name: str(said.value) for name, said in question.replaced.items()},
         {name: said.where for name, said in question.replaced.items()},
     )
-    return build(question, models.load(question.model), hardware)
+    draft = models.load(str(question.said["draft"].value)) if "draft" in question.said else None
+    return build(question, models.load(question.model), hardware, draft)
 
 
 def kv(
@@ -146,6 +147,7 @@ def kv(
     tokens: int | str | None = None,
     sequences: int | str | None = None,
     on: str | None = None,
+    curve: bool = False,
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> KVResult:
     """Answer what one token and one sequence cost, and what a `pool` holds.
@@ -156,20 +158,25 @@ def kv(
     tokens : length of the sequence; the model's maximum, at most 32,768, when None
     sequences : how many sequences of `tokens` tokens must fit, for the inverse questions
     on : a hardware profile, for its compute capability
-    said : any key of `kvcalc.scenario.KEYS` that `kv` takes
+    curve : whether to answer the growth over the length too, up to the model's longest
+    said : any key of `kvcalc.keys.KEYS` that `kv` takes
 
     Examples
     --------
     >>> kv("qwen2.5-7b", tokens="32Ki", kv_dtype="fp16").kv.bytes_per_token
     57344.0
     """
-    return kv_answer(question_of(model, on, **said), tokens, sequences)[0]
+    return kv_answer(question_of(model, on, **said), tokens, sequences, curve)[0]
 
 
 def kv_answer(
-    question: Question, tokens: int | str | None = None, sequences: int | str | None = None
+    question: Question,
+    tokens: int | str | None = None,
+    sequences: int | str | None = None,
+    curve: bool = False,
 ) -> tuple[KVResult, tuple[Call, ...]]:
     """Answer `kv` for a question, together with the formulas as they were called."""
+    from kvcalc.planning.growth import growth_of
     from kvcalc.planning.sizes import size_calls
 
     question = with_file(question)
@@ -205,6 +212,7 @@ def kv_answer(
             longest=longest_context(layout, pool, count),
             smallest_pool=float(smallest_pool(layout, length, count)),
         ),
+        growth=growth_of(layout, max(length, found.shape.max_tokens or 0)) if curve else None,
     )
     return result, size_calls(layout, length)
 

@@ -130,24 +130,43 @@ class Inverse:
 
 
 @dataclass(frozen=True, slots=True)
+class GrowthLine:
+    """One component over the lengths of a `GrowthCurve`, one logical copy."""
+
+    kind: str
+    layers: int
+    cap_tokens: Tokens | None
+    bytes: tuple[Annotated[float, "byte"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthCurve:
+    """Bytes of one sequence against its length; lengths are evenly spaced in their logarithm."""
+
+    tokens: tuple[int, ...]
+    lines: tuple[GrowthLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KVResult(Result):
     """Answer of `kvcalc kv`; its JSON has the fields of `kv` at the top level."""
 
     kv: KV
     memory: PoolRow | None = None  # with a pool only
     inverse: Inverse | None = None  # with a pool only
+    growth: GrowthCurve | None = None  # with a curve only
 
     SCHEMA = "kvcalc.kv/1"
+    EXTRAS = ("memory", "inverse", "growth")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON body with the KV figures at the top level."""
         body = Result.to_dict(self)
         figures = body.pop("kv")
         body["units"] = {key.removeprefix("kv."): unit for key, unit in body["units"].items()}
-        if body["memory"] is None:
-            del body["memory"]
-        if body["inverse"] is None:
-            del body["inverse"]
+        for extra in self.EXTRAS:
+            if body[extra] is None:
+                del body[extra]
         head = {key: body.pop(key) for key in ("schema", "version")}
         return {**head, **figures, **body}
 

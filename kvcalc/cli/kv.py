@@ -1,7 +1,7 @@
 """``kvcalc kv``: what one token and one sequence cost."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, keyed, question
 from kvcalc.cli.parsing import Command
+
+if TYPE_CHECKING:
+    from kvcalc.results import GrowthCurve
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +32,12 @@ def kv(
         str | None, typer.Option("--sequences", metavar="N", help="Sequences for the inverse questions [1].")
     ] = None,
     on: On = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Draw the bytes against the context, by component.")
+    ] = False,
+    curve_file: Annotated[
+        str | None, typer.Option("--curve-file", metavar="FILE", help="Draw them into a .png or .svg file.")
+    ] = None,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -40,5 +49,20 @@ def kv(
     from kvcalc.api import kv_answer
 
     check_format(format)
-    result, calls = kv_answer(question(model, on, said), tokens, sequences)
+    if curve_file is not None:
+        from kvcalc.output.chart import check
+
+        check(curve_file)
+    result, calls = kv_answer(question(model, on, said), tokens, sequences, curve or curve_file is not None)
+    if curve_file is not None and result.growth is not None:
+        _draw(result.growth, f"KV cache of {result.kv.model}, KV dtype {result.kv.kv_dtype}", curve_file)
     answer(result, format, save, explanations(calls) if explain else ())
+
+
+def _draw(growth: "GrowthCurve", title: str, file: str) -> None:
+    from kvcalc.documents import replacing
+    from kvcalc.output.chart import picture
+
+    drawn = picture(growth, title, file)
+    with replacing(file) as beside:
+        beside.write_bytes(drawn)

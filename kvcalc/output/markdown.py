@@ -1,6 +1,6 @@
 """A page as GitHub-flavoured Markdown."""
 
-from kvcalc.output.page import Grid, Page, cell
+from kvcalc.output.page import Drawing, Grid, Page, cell, visible
 
 _SPECIAL = str.maketrans({mark: "\\" + mark for mark in "\\|*_`<>[]#~"})
 
@@ -14,6 +14,10 @@ def render(page: Page) -> str:
         if isinstance(block, Grid):
             out.append(_table(block))
             out.extend(_escape(note) for note in block.notes)
+        elif isinstance(block, Drawing):
+            out.append(
+                "\n".join(("```text", *(visible(line).replace("`", "'") for line in block.lines), "```"))
+            )
         elif block.bullet:
             out.append("\n".join(f"- {_escape(cell(line).text)}" for line in block.lines))
         else:

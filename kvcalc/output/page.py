@@ -45,11 +45,22 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lines of characters that are shown as they are, such as a chart."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+Block = Grid | Lines | Drawing
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Everything that is printed for one answer, in order."""
 
     title: str
-    blocks: tuple[Grid | Lines, ...]
+    blocks: tuple[Block, ...]
 
 
 _CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if code not in (9, 10, 13)}
@@ -76,10 +87,12 @@ def in_ascii(page: Page) -> Page:
     def plain(items: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(ascii_text, items))
 
-    blocks: list[Grid | Lines] = []
+    blocks: list[Block] = []
     for block in page.blocks:
         title = ascii_text(block.title)
-        if isinstance(block, Lines):
+        if isinstance(block, Drawing):
+            blocks.append(Drawing(title, plain(block.lines)))
+        elif isinstance(block, Lines):
             blocks.append(Lines(title, texts(block.lines), block.bullet))
         else:
             rows = tuple(map(texts, block.rows))

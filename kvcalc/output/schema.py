@@ -39,7 +39,7 @@ def schema_of(kind: type[Result]) -> Schema:
     if kind is KVResult:  # its JSON has the figures of `kv` at the top level, and no empty extras
         figures = _object(KV, defs)
         del body["properties"]["kv"], defs["KV"]
-        optional = {"memory", "inverse"}
+        optional = set(KVResult.EXTRAS)
         body["properties"] = figures["properties"] | body["properties"]
         body["properties"] |= {name: _without_null(body["properties"][name]) for name in optional}
         body["required"] = [name for name in body["properties"] if name not in optional]

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from dataclasses import dataclass, replace
 
-from kvcalc.output.page import Cell, Grid, Lines, Page, cell, in_ascii, visible
+from kvcalc.output.page import Block, Cell, Drawing, Grid, Lines, Page, cell, in_ascii, visible
 
 PIPED_WIDTH = 100  # columns where there is no terminal to ask
 _LEAST_WIDTH = 40
@@ -48,8 +48,14 @@ def render(page: Page, terminal: Terminal | None = None) -> str:
         belongs_above = isinstance(block, Lines) and block.bullet and not block.title
         lines += [""] if lines and not belongs_above else []
         lines += _title(block.title, terminal)
-        lines += _grid(block, terminal) if isinstance(block, Grid) else _lines(block, terminal)
+        lines += _drawn_block(block, terminal)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _drawn_block(block: Block, terminal: Terminal) -> list[str]:
+    if isinstance(block, Drawing):
+        return [(_INDENT + visible(line))[: terminal.width] for line in block.lines]
+    return _grid(block, terminal) if isinstance(block, Grid) else _lines(block, terminal)
 
 
 def _title(title: str, terminal: Terminal) -> list[str]:

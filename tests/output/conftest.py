@@ -10,6 +10,8 @@ from kvcalc.results import (
     Decode,
     Eviction,
     Flip,
+    GrowthCurve,
+    GrowthLine,
     HardwareResult,
     HardwareValue,
     Inverse,
@@ -112,6 +114,20 @@ def kv_result(kv):
         kv=kv,
         memory=pool,
         inverse=Inverse(sequences=3, longest=None, smallest_pool=None),
+    )
+
+
+@pytest.fixture
+def growth():
+    """A window of 4 tokens of 100 kB, a state of 1 MB, and 10 kB for each token, at 2**0 to 2**10 tokens."""
+    tokens = tuple(2**power for power in range(11))
+    return GrowthCurve(
+        tokens=tokens,
+        lines=(
+            GrowthLine("sliding_window", 3, 4, tuple(1e5 * min(count, 4) for count in tokens)),
+            GrowthLine("state", 1, None, (1e6,) * len(tokens)),
+            GrowthLine("full_attention", 2, None, tuple(1e4 * count for count in tokens)),
+        ),
     )
 
 

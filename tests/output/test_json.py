@@ -14,10 +14,10 @@ def stored(name):
 
 
 @pytest.fixture(params=["plan", "kv", "restore", "model-show", "hardware-show"])
-def case(request, plan_result, kv_result, restore_result, model_result, hardware_result):
+def case(request, plan_result, kv_result, restore_result, model_result, hardware_result, growth):
     results = {
         "plan": plan_result,
-        "kv": kv_result,
+        "kv": replace(kv_result, growth=growth),
         "restore": restore_result,
         "model-show": model_result,
         "hardware-show": hardware_result,

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from kvcalc.output.fields import text
 from kvcalc.output.format import ABSENT, bytes_text, label
-from kvcalc.output.page import Cell, Grid, Lines, Page, grid
+from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
 
@@ -21,17 +21,24 @@ _IN_BLOCKS: Mapping[str, str] = MappingProxyType(
         "max_concurrency": _ALL,
     }
 )
+_IN_TOKENS: Mapping[str, str] = MappingProxyType(  # of blocks of one token there is nothing to say
+    {"block_bytes": "one token over all layers of a GPU", "kv_tokens": _FIT, "max_concurrency": _ALL}
+)
 _NO_ENGINE = "Without an engine's own blocks, pages and padding, which --engine adds."
 
 
 def page(result: KVResult) -> Page:
     """Return components, views, and what a pool holds where one was given."""
     kv = result.kv
-    blocks: list[Grid | Lines] = [
+    blocks: list[Block] = [
         Lines("", (Cell("One further token costs " + headline(kv) + ".", "bold"),)),
         components("Components, one logical copy", kv),
         views(kv),
     ]
+    if result.growth:
+        from kvcalc.output.growth import drawing
+
+        blocks.append(drawing(result.growth))
     if result.memory:
         blocks.append(pool(result.memory, kv.engine))
     if result.inverse:
@@ -91,14 +98,7 @@ def _sizes(name: str, *both: Views) -> tuple[str, ...]:
 
 def pool(memory: PoolRow, engine: str) -> Grid:
     """Return what the KV memory of one GPU holds, by the engine's rule."""
-    if memory.block_tokens == 1:  # no blocks to speak of
-        names = {
-            "block_bytes": "one token over all layers of a GPU",
-            "kv_tokens": _FIT,
-            "max_concurrency": _ALL,
-        }
-    else:
-        names = _IN_BLOCKS
+    names = _IN_TOKENS if memory.block_tokens == 1 else _IN_BLOCKS
     rows: list[tuple[Cell | str, ...]] = [
         (words, _size_or_count(memory, name))
         for name, words in names.items()
