@@ -21,7 +21,8 @@ from kvcalc.formulas.transfer import iops_bandwidth
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.speed import Speed
-from kvcalc.results import Capacity, Decode, Offload, Source
+from kvcalc.planning.tiers import standard_tiers
+from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
 PREFIX_STORE = "prefix_store"
@@ -67,8 +68,7 @@ def offload_rows(
 
 
 def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
-    """Return the tiers of the question: those given, else host DRAM over the host link."""
-    hardware = scenario.hardware
+    """Return the tiers of the question: those given, else those of the machine."""
     if scenario.tiers:
         if scenario.settings.tp > 1:
             book.assume(
@@ -76,23 +76,7 @@ def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
                 "or a disk"
             )
         return scenario.tiers
-    if hardware.device.unified:
-        book.assume(f"{hardware.title} shares one memory with its host, so host DRAM is no tier of its own")
-        return ()
-    key = "host_to_device.bandwidth"
-    found = hardware.provenance.get(key)
-    source = Source(found.kind, hardware.cite(key), found.as_printed) if found else None
-    book.assume("no --tier given: host DRAM over the host link, one link for each GPU, capacity unknown")
-    link = hardware.host_to_device
-    return (
-        TierUse(
-            name="dram",
-            bandwidth=link.bandwidth,
-            bandwidth_range=found.range if found else None,
-            setup=link.latency or 0.0,
-            source=source,
-        ),
-    )
+    return standard_tiers(scenario, book)
 
 
 def cached_tokens(scenario: Scenario, speed: Speed, book: Notebook) -> int:

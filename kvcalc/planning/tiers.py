@@ -1,0 +1,72 @@
+"""The tiers of a machine where the question names none: host DRAM, and the drives of an instance."""
+
+import math
+
+from kvcalc.formulas.transfer import shared_bandwidth
+from kvcalc.planning.notebook import Notebook
+from kvcalc.profiles import Hardware, Node
+from kvcalc.results import Source
+from kvcalc.scenario import Scenario, TierUse
+
+_LINK = "host_to_device.bandwidth"
+
+
+def standard_tiers(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
+    """Return host DRAM over the host link, and the local drives where an instance is known to have some."""
+    hardware = scenario.hardware
+    if hardware.device.unified:
+        book.assume(f"{hardware.title} shares one memory with its host, so host DRAM is no tier of its own")
+        return ()
+    node = hardware.node
+    if node is None or node.instance.dram is None:
+        book.assume("no --tier given: host DRAM over the host link, one link for each GPU, capacity unknown")
+        return (_dram(hardware, None),)
+    nodes = math.ceil(scenario.gpus / node.instance.gpus)
+    book.assume(
+        f"no --tier given: host DRAM of {_machines(nodes, node)} over the host link, one link for each GPU; "
+        "the system and the engine leave less than all of it"
+    )
+    dram = _dram(hardware, node.instance.dram * nodes)
+    return dram, *_drives(scenario, node, nodes, book)
+
+
+def _dram(hardware: Hardware, capacity: float | None) -> TierUse:
+    found, link = hardware.provenance.get(_LINK), hardware.host_to_device
+    return TierUse(
+        name="dram",
+        bandwidth=link.bandwidth,
+        bandwidth_range=found.range if found else None,
+        setup=link.latency or 0.0,
+        capacity=capacity,
+        source=Source(found.kind, hardware.cite(_LINK), found.as_printed) if found else None,
+    )
+
+
+def _drives(scenario: Scenario, node: Node, nodes: int, book: Notebook) -> tuple[TierUse, ...]:
+    """Return the local drives as one tier, read by all GPUs of a machine at once."""
+    drive, count = node.drive, node.instance.drives
+    if drive is None or count is None:
+        return ()
+    hardware = scenario.hardware
+    readers = min(scenario.gpus, node.instance.gpus)
+    key = "drive.read_bandwidth"
+    found = hardware.provenance[key]
+    book.assume(
+        f"the {count:g} local drives of {node.instance.name} read like {drive.name} "
+        f"({found.as_printed} each), shared by {readers} GPUs; --tier replaces it"
+    )
+    link = hardware.host_to_device.bandwidth
+    bandwidth = float(shared_bandwidth(link, count * drive.read_bandwidth, float(readers)))
+    capacity = node.instance.drive_capacity
+    return (
+        TierUse(
+            name="nvme",
+            bandwidth=bandwidth,
+            capacity=None if capacity is None else capacity * nodes,
+            source=Source(found.kind, hardware.cite(key), found.as_printed),
+        ),
+    )
+
+
+def _machines(nodes: int, node: Node) -> str:
+    return node.instance.name if nodes == 1 else f"{nodes} x {node.instance.name}"
