@@ -133,18 +133,18 @@ class Inverse:
 class GrowthLine:
     """One component over the lengths of a `GrowthCurve`, one logical copy."""
 
-    kind: str
-    layers: int
-    cap_tokens: Tokens | None
-    bytes: tuple[Annotated[float, "byte"], ...]
+    kind: str  # of the component
+    layers: int  # how many layers own one
+    cap_tokens: Tokens | None  # tokens kept at most; null if it is not capped by a window
+    bytes: tuple[Annotated[float, "byte"], ...]  # one number a length
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthCurve:
     """Bytes of one sequence against its length; lengths are evenly spaced in their logarithm."""
 
-    tokens: tuple[int, ...]
-    lines: tuple[GrowthLine, ...]
+    tokens: tuple[int, ...]  # the lengths
+    lines: tuple[GrowthLine, ...]  # one a component
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,11 +338,11 @@ class Offload:
 class CurvePoint:
     """The break-even at one prefix length, with the suffix of the question after it."""
 
-    cached: Tokens
-    bytes: Bytes
-    recompute: Seconds
-    remaining: Seconds
-    break_even_bandwidth: BytesPerSecond | None
+    cached: Tokens  # length of the prefix
+    bytes: Bytes  # to restore, per GPU
+    recompute: Seconds  # prefill of prefix and suffix
+    remaining: Seconds  # prefill of the suffix behind the prefix
+    break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
 
 
 @dataclass(frozen=True, slots=True)
