@@ -224,8 +224,9 @@ class Hardware(Profile):
     device: Device
     host_to_device: Link
     device_to_host: Link
-    prefill_efficiency: Band  # share of the dense peak that prefill reaches
+    prefill_efficiency: Band  # share of the dense peak that matrix products of a prefill reach
     decode_efficiency: Band  # share of memory bandwidth that decode reaches
+    attention_efficiency: Band | None = None  # share of the 16-bit peak in prefill; None: as products
     interconnect: Link | None = None  # between accelerators, one direction, all links of one device
     host: Memory | None = None  # DRAM of the whole host
     node: Node | None = None  # the instance that was named, where one was

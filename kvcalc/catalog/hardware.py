@@ -128,33 +128,51 @@ def with_values(
     >>> slower.host_to_device.bandwidth
     20000000000.0
     """
-    from kvcalc.catalog.hardware_document import check_value, settable
-    from kvcalc.documents import to_quantity
+    from kvcalc.catalog.hardware_document import is_band, settable
 
     units = dict(settable(hardware))
     provenance = dict(hardware.provenance)
+    if "prefill_efficiency" in values and hardware.attention_efficiency is not None:
+        # A share of the peak that is said for prefill is meant for all of it.
+        hardware = dataclasses.replace(hardware, attention_efficiency=None)
+        provenance.pop("attention_efficiency", None)
     for key, text in values.items():
         where = (places or {}).get(key, f"--set {key}")
         if key not in units:
             raise SettingsError(f"{where}: {hardware.name} has no such value{did_you_mean(key, list(units))}")
-        try:
-            value = check_value(to_quantity(text, units[key], where), key, where)
-        except ProfileError as error:
-            raise SettingsError(str(error)) from None
+        value = _band(text, key, where) if is_band(key) else _value(text, units[key], key, where)
         before = provenance.get(key)
         note = f"instead of {before.as_printed} ({before.kind})" if before else None
-        provenance[key] = Provenance("assumed", USER, text, note=note)
+        bounds = (value.low, value.high) if isinstance(value, Band) else None
+        provenance[key] = Provenance("assumed", USER, text, range=bounds, note=note)
         hardware = _replaced(hardware, key.split("."), value)
     return dataclasses.replace(hardware, provenance=MappingProxyType(provenance))
 
 
-def _replaced(part: Any, path: list[str], value: float) -> Any:  # noqa: ANN401 - any level of a profile
+def _value(text: str, unit: str, key: str, where: str) -> float:
+    from kvcalc.catalog.hardware_document import check_value
+    from kvcalc.documents import to_quantity
+
+    try:
+        return check_value(to_quantity(text, unit, where), key, where)
+    except ProfileError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _band(text: str, key: str, where: str) -> Band:
+    """Read a share, or a range such as ``0.45..0.65`` whose middle is the value to plan with."""
+    parts = [_value(part.strip(), "1", key, where) for part in str(text).split("..")]
+    if len(parts) > 2:
+        raise SettingsError(f"{where}: {text!r} is no range; write LOW..HIGH, for example 0.45..0.65")
+    low, high = parts[0], parts[-1]
+    if low > high:
+        raise SettingsError(f"{where}: {low:g} is above {high:g}; write the lower share first")
+    return Band(low, (low + high) / 2, high)
+
+
+def _replaced(part: Any, path: list[str], value: float | Band) -> Any:  # noqa: ANN401 - any level of a profile
     name, *rest = path
     if isinstance(part, Mapping):
         return MappingProxyType({**part, name: value})
-    old = getattr(part, name)
-    if rest:
-        new = _replaced(old, rest, value)
-    else:
-        new = Band(value, value, value) if isinstance(old, Band) else value
+    new = _replaced(getattr(part, name), rest, value) if rest else value
     return dataclasses.replace(part, **{name: new})

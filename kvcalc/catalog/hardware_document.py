@@ -21,6 +21,7 @@ _SECTIONS: Mapping[str, type] = MappingProxyType(
     {"device": Device, "host_to_device": Link, "device_to_host": Link, "interconnect": Link, "host": Memory}
 )
 _BANDS = ("prefill_efficiency", "decode_efficiency")
+_OPTIONAL_BANDS = ("attention_efficiency",)
 _REQUIRED = ("schema", "name", "title", "vendor", "sources", "device", "host_to_device", "device_to_host")
 _OPTIONAL = ("interconnect", "host", "aliases", "note")
 
@@ -57,7 +58,12 @@ def settable(hardware: Hardware) -> Iterator[tuple[str, str]]:
                     yield from ((f"{key}.{name}.{dtype}", unit) for dtype in get_args(Dtype))
                 else:
                     yield f"{key}.{name}", unit
-    yield from ((key, "1") for key in _BANDS)
+    yield from ((key, "1") for key in (*_BANDS, *_OPTIONAL_BANDS))
+
+
+def is_band(key: str) -> bool:
+    """Tell whether a key holds a share with a range, as ``prefill_efficiency`` does."""
+    return key in _BANDS or key in _OPTIONAL_BANDS
 
 
 def check_value(value: float, key: str, where: str) -> float:
@@ -65,7 +71,7 @@ def check_value(value: float, key: str, where: str) -> float:
     lowest_allowed = value >= 0 if key.endswith("latency") else value > 0
     if not lowest_allowed or value != value:
         raise ProfileError(f"{where}: must be positive, not {value:g}")
-    if key in _BANDS and value > 1:
+    if is_band(key) and value > 1:
         raise ProfileError(f"{where}: a share is at most 1, not {value:g}")
     return value
 
@@ -80,7 +86,7 @@ def hardware_from_document(data: Document, file: str) -> Hardware:
         the file and the key.
     """
     top = Section.of(data, file)
-    top.check((*_REQUIRED, *_BANDS), _OPTIONAL)
+    top.check((*_REQUIRED, *_BANDS), (*_OPTIONAL, *_OPTIONAL_BANDS))
     if top.data["schema"] != SCHEMA:
         raise ProfileError(f"{top.where('schema')}: expected {SCHEMA}, not {top.data['schema']!r}")
     sources = {key: source(top.section("sources").section(key)) for key in top.section("sources").data}
@@ -88,7 +94,7 @@ def hardware_from_document(data: Document, file: str) -> Hardware:
     parts: dict[str, Any] = {
         key: reader.part(part, top.section(key)) for key, part in _SECTIONS.items() if key in top
     }
-    parts |= {key: reader.band(top, key) for key in _BANDS}
+    parts |= {key: reader.band(top, key) for key in (*_BANDS, *_OPTIONAL_BANDS) if key in top}
     return Hardware(
         name=top.text("name"),
         title=top.text("title"),

@@ -138,6 +138,7 @@ def decode(row: Mapping[str, Any]) -> Hardware:
         device_to_host=Link(**row["device_to_host"]),
         prefill_efficiency=Band(**row["prefill_efficiency"]),
         decode_efficiency=Band(**row["decode_efficiency"]),
+        attention_efficiency=Band(**row["attention_efficiency"]) if "attention_efficiency" in row else None,
         interconnect=Link(**row["interconnect"]) if "interconnect" in row else None,
         host=Memory(**row["host"]) if "host" in row else None,
     )
