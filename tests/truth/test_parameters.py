@@ -64,6 +64,7 @@ def rows(name):
 
 COUNTED = [row for row in rows("transformers.jsonl") if row.get("params_valid")]
 LOADED = [row for row in rows("vllm.jsonl") if not row["error"] and row["kv_dtype"] == "auto"]
+FILES = {row["file"]: row for row in LOADED}  # the largest need more ranks than one
 pytestmark = pytest.mark.skipif(not COUNTED, reason="the folder of shared reference data is absent")
 
 
@@ -99,24 +100,36 @@ def marked(found, reasons):
 
 
 @pytest.mark.parametrize("row", marked(COUNTED, COUNTS))
-def test_total_parameters(row):
-    assert parameters_of(row["file"]).total == row["params_total"]
+def test_total_parameters(row, accuracy):
+    total, file = parameters_of(row["file"]).total, row["file"]
+    accuracy.row(
+        "transformers-parameters", file, total == row["params_total"], len(COUNTED), COUNTS.get(file)
+    )
+    assert total == row["params_total"]
 
 
 @pytest.mark.parametrize("row", marked(COUNTED, {**COUNTS, **ACTIVE}))
-def test_active_parameters(row):
-    assert parameters_of(row["file"]).active == row["params_active"]
+def test_active_parameters(row, accuracy):
+    active, file = parameters_of(row["file"]).active, row["file"]
+    excuse = {**COUNTS, **ACTIVE}.get(file)
+    accuracy.row("transformers-active", file, active == row["params_active"], len(COUNTED), excuse)
+    assert active == row["params_active"]
 
 
-@pytest.mark.parametrize(
-    "row", marked([row for row in LOADED if row["tp"] == 1 and row["file"] not in REFUSED], WEIGHTS)
-)
-def test_weight_bytes_of_every_rank_count(row):
-    assert {tp: off for tp, off in deviations(row).items() if abs(off) > WITHIN} == {}
+@pytest.mark.parametrize("row", marked([row for file, row in FILES.items() if file not in REFUSED], WEIGHTS))
+def test_weight_bytes_of_every_rank_count(row, accuracy):
+    found, file = deviations(row), row["file"]
+    for tp, off in found.items():
+        accuracy.row("vllm-weights", f"{file} tp {tp}", abs(off) <= WITHIN, len(LOADED), WEIGHTS.get(file))
+    assert {tp: off for tp, off in found.items() if abs(off) > WITHIN} == {}
 
 
 @pytest.mark.parametrize("file", sorted(REFUSED))
-def test_unknown_models_are_refused(file):
+def test_unknown_models_are_refused(file, accuracy):
+    for row in LOADED:
+        if row["file"] == file:
+            excuse = "refused: the weights of this model_type are not counted"
+            accuracy.row("vllm-weights", f"{file} tp {row['tp']}", False, len(LOADED), excuse)
     with pytest.raises(UnsupportedModelError, match="cannot be counted"):
         parameters_of(file)
 
@@ -125,8 +138,7 @@ def test_most_rows_agree():
     exact = [row["params_total"] == parameters_of(row["file"]).total for row in COUNTED]
     within = [
         abs(off) <= WITHIN
-        for row in LOADED
-        if row["tp"] == 1
+        for row in FILES.values()
         for off in ([1.0] * 4 if row["file"] in REFUSED else deviations(row).values())
     ]
     assert sum(exact) / len(exact) >= 0.95

@@ -46,7 +46,7 @@ def per_rank(part: Component, tp: int) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['file'][:-5]}-tp{row['tp']}") for row in ROWS])
-def test_elements_and_precision_of_a_rank(row):
+def test_elements_and_precision_of_a_rank(row, accuracy):
     shape = shape_of(SHARED / "corpus" / row["file"])
     states = [part for part in shape.components_for("vllm") if is_state(part)]
     found = Counter({per_rank(part, row["tp"]): len(part.layers) for part in states})
@@ -54,9 +54,12 @@ def test_elements_and_precision_of_a_rank(row):
     wanted = Counter()
     for spec in specs:
         wanted[tuple(math.prod(shape) for shape in literal_eval(spec["shapes"]))] += spec["layers"]
-    assert found == wanted
     asked = shape.state_dtype or ("fp32" if FP32_BY_DEFAULT & {part.kind for part in states} else None)
-    assert (asked == "fp32") == any("float32" in spec["dtypes"] for spec in specs)
+    in_fp32 = any("float32" in spec["dtypes"] for spec in specs)
+    equal = found == wanted and (asked == "fp32") == in_fp32
+    accuracy.row("vllm-states", f"{row['file']} tp {row['tp']}", equal, len(ROWS))
+    assert found == wanted
+    assert (asked == "fp32") == in_fp32
 
 
 def test_every_family_of_the_corpus_with_states_is_there():

@@ -66,7 +66,7 @@ def differences(row: dict, capability: float) -> list[str]:
 
 
 @pytest.mark.parametrize("file", sorted(CAPABILITIES))
-def test_every_row_is_equal(file):
+def test_every_row_is_equal(file, accuracy):
     rows = [json.loads(line) for line in (SHARED / "truth" / file).read_text().splitlines()]
     assert len(rows) == ROWS[file]
     misses = defaultdict(list)
@@ -75,6 +75,8 @@ def test_every_row_is_equal(file):
             found = differences(row, CAPABILITIES[file])
         except KvcalcError as error:
             found = [f"{type(error).__name__}: {error}"]
+        name = f"{row['file']} tp {row['tp']} {row['kv_dtype']}"
+        accuracy.row(file.removesuffix(".jsonl").replace("_", "-"), name, not found, len(rows))
         if found:
             misses[row["file"]].append(f"tp {row['tp']} {row['kv_dtype']}: {'; '.join(found)}")
     count = sum(len(lines) for lines in misses.values())

@@ -1,0 +1,155 @@
+"""docs/accuracy.md: how often kvcalc equals each source of truth, as the tests recorded it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docs.writers.markdown import code, document, escape, table
+
+RECORD = Path(__file__).resolve().parents[1] / "accuracy.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """A source of truth: what stands in it, what is compared, and when a row counts as equal."""
+
+    title: str
+    truth: str
+    compared: str
+    equal: str
+
+
+EXACT = "to the byte"
+CORPUS = "a corpus of real config.json files"
+LOG = "within half of the last printed digit; whole numbers exactly"
+FITTED = (
+    "As above, but one setting that the log does not state was chosen to match. These rows support a "
+    "formula and "
+    "are no independent test."
+)
+
+ORACLES = {
+    "corpus": Oracle(
+        "Files understood",
+        CORPUS,
+        "whether a file is understood in full; the others are refused by name, never sized with another "
+        "formula",
+        "understood",
+    ),
+    "transformers-cache": Oracle(
+        "KV bytes that transformers allocates",
+        f"transformers 5.24 builds each model of {CORPUS} without weights and runs it forward at several "
+        "lengths; "
+        "the tensors of its cache are summed",
+        "all bytes of the cache at every length, with `--engine transformers`",
+        EXACT,
+    ),
+    "transformers-slope": Oracle(
+        "KV bytes a token, and constant bytes, of transformers",
+        "as above",
+        "bytes of a further token beyond every window, and bytes of full windows and states",
+        EXACT,
+    ),
+    "vllm": Oracle(
+        "Blocks and concurrency of vLLM on Hopper",
+        "vLLM 0.33's own sizing code over the corpus: 40 GiB, TP 1, 2, 4 and 8, KV auto and fp8",
+        "bytes of a block, blocks, tokens, sequences at once, smallest block",
+        EXACT,
+    ),
+    "vllm-blackwell": Oracle(
+        "Blocks and concurrency of vLLM on Blackwell",
+        "as above, on compute capability 10",
+        "as above",
+        EXACT,
+    ),
+    "vllm-states": Oracle(
+        "Recurrent states of one rank under vLLM",
+        "the state shapes and precisions in the same run",
+        "elements of convolution and recurrence on each rank, and whether they are fp32",
+        "exactly",
+    ),
+    "logs-vllm": Oracle(
+        "Numbers that vLLM servers printed",
+        "public logs of real servers, vLLM 0.5 to 0.33",
+        "GPU and CPU blocks, KV tokens, concurrency, needed memory, longest context, block sizes",
+        LOG,
+    ),
+    "logs-vllm-fitted": Oracle("Numbers of vLLM servers, fitted", FITTED, "as above", "as above"),
+    "logs-sglang": Oracle(
+        "Sizes that SGLang servers printed", "public logs of real servers", "sizes of each buffer", LOG
+    ),
+    "logs-sglang-fitted": Oracle("Sizes of SGLang servers, fitted", FITTED, "as above", "as above"),
+    "logs-llama.cpp": Oracle(
+        "Sizes that llama.cpp printed", "public logs of real runs", "cells and sizes of each buffer", LOG
+    ),
+    "transformers-parameters": Oracle(
+        "Parameters",
+        "the modules that transformers 5.24 builds",
+        "parameters of the whole model",
+        "exactly",
+    ),
+    "transformers-active": Oracle(
+        "Active parameters", "as above", "parameters that one token passes through", "exactly"
+    ),
+    "vllm-weights": Oracle(
+        "Weight bytes of one rank",
+        "the weights that vLLM 0.33 allocates on each rank, TP 1, 2, 4 and 8",
+        "bytes of a rank, quantized checkpoints included",
+        "within 1 %; vLLM adds scales and padding of its own",
+    ),
+}
+"""The name that a test records under -> what stands behind it, in the order of the page."""
+
+
+def page() -> str:
+    """Return the page."""
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    known = [name for name in ORACLES if name in record]
+    rows = [_row(name, record[name]) for name in known]
+    return document(
+        "Accuracy",
+        "`docs/accuracy.json`, which `pytest tests/truth --record-accuracy` writes",
+        "What kvcalc says, against what engines and libraries themselves allocate or print. Nothing here "
+        "was typed "
+        "by hand: the tests that compare write the counts, and fail when a count is no longer what they "
+        "measure.",
+        "*Excused* rows differ for a known reason: the other side did something else, kvcalc does not "
+        "count a part, or it "
+        "refuses. Each is listed below. *Missed* rows differ without a reason. Row names are files of "
+        "the corpus, or the model and address "
+        "of a log.",
+        table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
+        *(block for name in known for block in _details(name, record[name])),
+        "## What is not measured",
+        "- Times. Prefill, decode and restore times are modelled, and shown as a range; see "
+        "[hardware.md](hardware.md) for how each share is known.\n"
+        "- Memory besides weights and KV. Activations, contexts, graphs and buffers are modelled and "
+        "assumed; "
+        "`--pool` replaces them.\n"
+        "- Attention families for which no engine could be run and no log is known. Their bytes are "
+        "worked by hand "
+        "from the model's source, and held by tests.",
+    )
+
+
+def _row(name: str, found: Mapping[str, Any]) -> list[str]:
+    title = ORACLES[name].title
+    counts = (found["compared"], found["equal"], len(found["excused"]), len(found["misses"]))
+    return [f"[{title}](#{name.replace('.', '')})", *(f"{count:,}" for count in counts)]
+
+
+def _details(name: str, found: Mapping[str, Any]) -> list[str]:
+    oracle = ORACLES[name]
+    facts = (("Truth", oracle.truth), ("Compared", oracle.compared), ("Equal", oracle.equal))
+    blocks = [
+        f"## {name}",
+        f"{oracle.title}: {found['equal']:,} of {found['compared']:,} rows are equal.",
+        "\n".join(f"- **{word}:** {text}" for word, text in facts),
+    ]
+    unequal = [[escape(row), escape(why)] for row, why in found["excused"].items()]
+    unequal += [[escape(row), "**missed**"] for row in found["misses"]]
+    if unequal:
+        blocks.append(table([f"rows that differ ({code(name)})", "why"], unequal))
+    return blocks
