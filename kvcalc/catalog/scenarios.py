@@ -83,10 +83,7 @@ def from_file(path: str) -> Question:
         hardware=_name(data.get("on"), f"{path}: on"),
         said=said,
         tiers=_file_tiers(data.get("tiers"), path),
-        replaced={
-            str(name): Said(value, f"{path}: set.{name}")
-            for name, value in _mapping(data.get("set"), f"{path}: set").items()
-        },
+        replaced=_file_values(data.get("set"), f"{path}: set"),
     )
 
 
@@ -329,6 +326,15 @@ def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: AN
         if "bandwidth" not in tiers[str(name)]:
             raise ProfileError(f"{where}.bandwidth: missing")
     return tiers
+
+
+def _file_values(data: Any, where: str) -> dict[str, Said]:  # noqa: ANN401 - as parsed
+    values = {str(name): Said(value, f"{where}.{name}") for name, value in _mapping(data, where).items()}
+    for said in values.values():
+        if not isinstance(said.value, (str, int, float)):
+            example = "'device.bandwidth: 3 TB/s'"
+            raise ProfileError(f"{said.where}: expected one value by its dotted key, such as {example}")
+    return values
 
 
 def _inputs(
