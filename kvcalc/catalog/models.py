@@ -25,6 +25,9 @@ from kvcalc.results import Source
 
 SCHEMA = "kvcalc.model/1"
 TABLE = "table.json"
+MOST_STORED_OTHERWISE = 0.01
+"""Largest share by which a checkpoint's files and its config may differ without a note."""
+
 _KEYS = ("schema", "name", "hub", "aliases", "kind", "source", "parameters", *shape_keys())
 _SOURCE_KEYS = ("title", "url", "retrieved", "commit", "note")
 
@@ -168,6 +171,8 @@ def _from_config(path: Path, hub: str | None, quantized: bool) -> Model:
     name = hub or _stem(file)
     shape = replace(shape_from(data, sidecar, str(file)), name=name)
     parameters, notes = _count(Config(data, str(file)), sidecar)
+    if quantized and parameters is not None and file.name == "config.json":
+        notes += _stored_otherwise(parameters, file.parent)
     source = Source("published", str(file), note="config.json of the checkpoint")
     return Model(name, shape, parameters, str(file), hub, {"model": source}, (*shape.notes, *notes))
 
@@ -179,6 +184,24 @@ def _count(config: Any, sidecar: Mapping[str, Any] | None) -> tuple[Parameters |
         return count_parameters(config, quantization=sidecar), ()
     except UnsupportedModelError as error:
         return None, (f"the weights are not counted: {error}",)
+
+
+def _stored_otherwise(parameters: Parameters, folder: Path) -> tuple[str, ...]:
+    """Compare the weights that the config makes with the files beside it, and say where they differ.
+
+    The count stays that of the config: it is what engines load, while files may hold more (fp32 that is
+    loaded in 16 bits, a tied output head, buffers).
+    """
+    from kvcalc.parameters.safetensors import read_folder
+
+    stored = read_folder(folder)
+    counted = parameters.bytes + parameters.draft_bytes
+    if stored is None or abs(stored.bytes - counted) <= MOST_STORED_OTHERWISE * counted:
+        return ()
+    return (
+        f"{stored.where}: holds {stored.bytes / 1e9:.2f} GB of weights, where the config makes "
+        f"{counted / 1e9:.2f} GB; the plan uses the latter, --weights-dtype changes it",
+    )
 
 
 def _stem(file: Path) -> str:
