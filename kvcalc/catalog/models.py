@@ -150,8 +150,9 @@ def _from_gguf(path: Path, hub: str | None) -> Model:
 
     header, missing = with_all_parts(path, read_header(path))
     shape = shape_of_header(header)
-    parameters = None if missing else parameters_of_header(header)
-    notes = (f"the weights are not counted: {missing} is not there",) if missing else ()
+    reason = f"{missing} is not there" if missing else None if header.tensors else "the file holds none"
+    parameters = None if reason else parameters_of_header(header)
+    notes = (f"the weights are not counted: {reason}",) if reason else ()
     source = Source("published", str(path), note="GGUF metadata")
     return Model(shape.name, shape, parameters, str(path), hub, {"model": source}, (*shape.notes, *notes))
 

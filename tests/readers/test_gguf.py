@@ -395,6 +395,12 @@ def test_weights_are_those_of_the_file(tmp_path):
     assert parameters.draft_bytes == 256 * 512 * 2
 
 
+def test_a_file_of_metadata_alone_has_no_weights(tmp_path):
+    model = load(str(written(tmp_path, "llama", LLAMA_8B)))
+    assert model.parameters is None
+    assert model.notes == ("the weights are not counted: the file holds none",)
+
+
 def test_bytes_agree_with_the_package_for_every_storage_type(tmp_path):
     kinds = [kind for kind in gguf.GGML_QUANT_SIZES if kind.name not in ("Q8_1", "Q8_K")]
     tensors = {f"blk.0.ffn_up.{kind.name}": ((3, 512), kind) for kind in kinds}
