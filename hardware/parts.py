@@ -54,7 +54,7 @@ def nic(page: Page, entry: Mapping[str, Any]) -> Document:
     values = {"bandwidth": figure(page, entry, entry["gbit_s"], "Gbit/s")}
     if "nics" in entry:
         values["ports"] = figure(page, entry, entry["nics"], "")
-    via = {"via": entry["host_link"]} if "host_link" in entry else {}
+    via = {"via": entry["host_link"].replace("PCIe", "PCIe ")} if "host_link" in entry else {}
     return profile(page, "nic", entry["id"], entry.get("product", entry["id"]), via, values)
 
 

@@ -194,13 +194,13 @@ class Instance(Profile):
     provider: str
     accelerator: str  # name of its profile
     accelerators: Annotated[float, "1"]
-    vcpus: Annotated[float, "1"] | None = None
     dram: Annotated[float, "byte"] | None = None
-    drive: str | None = None  # name of a drive profile that stands for the local drives
-    drives: Annotated[float, "1"] | None = None
-    drive_capacity: Annotated[float, "byte"] | None = None  # all local drives together
     network: Annotated[float, "byte/second"] | None = None  # in one direction, all ports together
     ports: Annotated[float, "1"] | None = None
+    drive_capacity: Annotated[float, "byte"] | None = None  # all local drives together
+    drives: Annotated[float, "1"] | None = None
+    drive: str | None = None  # name of a drive profile that stands for the local drives
+    vcpus: Annotated[float, "1"] | None = None
 
     @property
     def gpus(self) -> int:

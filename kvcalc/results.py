@@ -244,6 +244,7 @@ class HardwareResult(Result):
     values: tuple[HardwareValue, ...]  # one row a value
     references: Mapping[str, Reference]  # by the key that `values` name
     notes: tuple[str, ...]  # remarks on the machine
+    kind: str = "accelerators"  # or hosts, drives, nics, instances
 
     SCHEMA = "kvcalc.hardware-show/1"
 

@@ -400,15 +400,16 @@ def test_a_wheel_that_is_not_unpacked_has_them_too(tmp_path):
         for file in (ROOT / "kvcalc").rglob("*"):
             if file.suffix in (".py", ".txt"):
                 archive.write(file, Path("kvcalc") / file.relative_to(ROOT / "kvcalc"))
-        for file in (*FILES, ROOT / "hardware" / table.TABLE):
-            archive.write(file, Path("kvcalc/_catalog/hardware") / file.name)
+        for file in (*(ROOT / "hardware").rglob("*.yaml"), ROOT / "hardware" / table.TABLE):
+            inside = file.relative_to(ROOT / "hardware")
+            archive.write(file, Path("kvcalc/_catalog/hardware") / inside)
     code = (
         "import kvcalc.catalog.hardware as h; print(h.__file__, len(h.names()), h.load('4090').name,"
-        "h.with_values(h.load('l4'), {'device.power': '60 W'}).device.power)"
+        "h.with_values(h.load('l4'), {'device.power': '60 W'}).device.power, h.load('g6.12xlarge').name)"
     )
     ran = run_python(code, tmp_path, PYTHONPATH=str(wheel))
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split()[1:] == [str(len(FILES)), "rtx-4090", "60.0"]
+    assert ran.stdout.split()[1:] == [str(len(FILES)), "rtx-4090", "60.0", "l4"]
     assert "kvcalc.whl" in ran.stdout
 
 

@@ -19,19 +19,26 @@ def register(app: typer.Typer) -> None:
 
 def list_hardware(
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="Only names that contain it.")] = None,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", metavar="KIND", help="accelerators, hosts, drives, nics or instances."),
+    ] = "accelerators",
     format: Format = "table",
     save: Save = None,
 ) -> None:
-    """List the machines with their memory, bandwidth, peak and host link."""
+    """List the machines with their memory, bandwidth, peak and host link, or the parts around them."""
     from kvcalc.listings import hardware_table
 
     check_format(format)
-    answer(hardware_table(text or ""), format, save)
+    answer(hardware_table(text or "", kind), format, save)
 
 
 def show(
     hardware: Annotated[
-        str, typer.Argument(metavar="HARDWARE", help="A hardware profile: a name or a path.")
+        str,
+        typer.Argument(
+            metavar="HARDWARE", help="An accelerator, instance, host, drive or NIC: a name, or a path."
+        ),
     ],
     set: Set = None,
     format: Format = "table",

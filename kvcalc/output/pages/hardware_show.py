@@ -29,12 +29,16 @@ def _about(result: HardwareResult) -> tuple[str, ...]:
     lines = []
     if result.via:
         links = ", ".join(f"{label(name)} {carrier}" for name, carrier in result.via.items())
-        lines.append(f"Links: {links}.")
+        lines.append(f"Links: {links}." if result.kind == "accelerators" else f"{_sentence(links)}.")
     if result.unified:
         lines.append("CPU and GPU share one memory.")
     if result.aliases:
         lines.append(f"Also known as {', '.join(result.aliases)}.")
     return tuple(lines)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _values(result: HardwareResult) -> Grid:
@@ -50,13 +54,14 @@ def _kind(found: HardwareValue) -> Cell:
 
 
 def _trust(result: HardwareResult) -> Cell:
-    count = sum(found.kind == _ASSUMED for found in result.values)
+    count, total = sum(found.kind == _ASSUMED for found in result.values), len(result.values)
     if count == 0:
-        return Cell(f"None of the {len(result.values)} values is assumed.", "good")
+        return Cell(f"None of the {total} values is assumed." if total > 1 else "It is not assumed.", "good")
     which = "1 value is" if count == 1 else f"{count} values are"
+    replace_it = " Replace it with --set KEY=VALUE." if result.kind == "accelerators" else ""
     return Cell(
-        f"{which} assumed, not read from a source or measured ({len(result.values)} in all); a plan built "
-        "on one says so. Replace it with --set KEY=VALUE.",
+        f"{which} assumed, not read from a source or measured ({total} in all); a plan built on one says "
+        f"so.{replace_it}",
         "warn",
     )
 
