@@ -533,6 +533,32 @@ def test_hostile_headers(tmp_path, data, words):
         read_gguf(file)
 
 
+def with_vocabulary(folder, words):
+    file = folder / "vocabulary.gguf"
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_array("tokenizer.ggml.tokens", words)
+    for key, value in LLAMA_8B.items():
+        add(writer, f"llama.{key}", value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return file
+
+
+def test_a_vocabulary_is_passed_over(tmp_path):
+    file = with_vocabulary(tmp_path, [f"word {number}" for number in range(1000)])
+    assert read_gguf(file).layers == 32
+
+
+def test_a_vocabulary_that_runs_over_the_end(tmp_path):
+    file = with_vocabulary(tmp_path, ["one", "two", "three"])
+    whole = file.read_bytes()
+    for kept in (whole.index(b"one") + 1, whole.index(b"two") - 4, whole.index(b"three") + 2):
+        file.write_bytes(whole[:kept])
+        with pytest.raises(ProfileError, match="truncated"):
+            read_gguf(file)
+
+
 def test_big_endian_files_are_read(tmp_path):
     file = tmp_path / "big.gguf"
     writer = gguf.GGUFWriter(file, "llama", endianess=gguf.GGUFEndian.BIG)
