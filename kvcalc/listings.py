@@ -15,8 +15,9 @@ from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.errors import SettingsError, UnknownProfileError, did_you_mean, nearest
 from kvcalc.explain import explain, names
 from kvcalc.output.fields import Column, Table
+from kvcalc.profile_results import HardwareResult, HardwareValue, Reference
 from kvcalc.profiles import Band, Profile
-from kvcalc.results import HardwareResult, HardwareValue, Reference, Source
+from kvcalc.results import Source
 
 _HEAD = frozenset(item.name for item in fields(Profile))
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
 from kvcalc.output.fields import Table
+from kvcalc.profile_results import HardwareResult
 from kvcalc.results import (
     KV,
     UNLIMITED,
-    HardwareResult,
     KVResult,
     ModelResult,
     PlanResult,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kvcalc.profile_results import HardwareResult, HardwareValue, Reference
 from kvcalc.results import (
     KV,
     Bandwidth,
@@ -12,8 +13,6 @@ from kvcalc.results import (
     Flip,
     GrowthCurve,
     GrowthLine,
-    HardwareResult,
-    HardwareValue,
     Inverse,
     KVResult,
     Memory,
@@ -23,7 +22,6 @@ from kvcalc.results import (
     PlanResult,
     PoolRow,
     Prefill,
-    Reference,
     RestoreResult,
     Source,
     Views,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from kvcalc.output.format import label
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import remarks
-from kvcalc.results import HardwareResult, HardwareValue, Reference
+from kvcalc.profile_results import HardwareResult, HardwareValue, Reference
 
 _ASSUMED = "assumed"
 
