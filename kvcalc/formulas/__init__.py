@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         activation_bytes,
         kv_pool,
         logits_bytes,
+        static_share,
     )
     from kvcalc.formulas.overlap import (
         extra_wait,
@@ -201,6 +202,7 @@ _MODULES = {
         "activation_bytes",
         "kv_pool",
         "logits_bytes",
+        "static_share",
     ),
     "overlap": (
         "extra_wait",
@@ -344,6 +346,7 @@ __all__ = [
     "speculative_step_time",
     "speedup",
     "state_flop_per_token",
+    "static_share",
     "storage_cost",
     "streaming_bandwidth",
     "streaming_step_time",

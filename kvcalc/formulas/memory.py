@@ -2,17 +2,22 @@
 
 import numpy as np
 
-from kvcalc.formulas._domain import not_negative, positive, share
+from kvcalc.formulas._domain import not_negative, positive, select, share
 from kvcalc.quantity import Bytes, Count, Share, Tokens
 
 LOGIT_BYTES = 6
 """Bytes per logit [byte]: one 16-bit value from the output head and its fp32 copy for the sampler."""
 
+MIB = 2**20
+"""Bytes of a mebibyte [byte]."""
 
-def activation_bytes(tokens: Tokens, hidden: Count, width: Count, element: Bytes, tp: Count = 1.0) -> Bytes:
+
+def activation_bytes(
+    tokens: Tokens, hidden: Count, width: Count, element: Bytes, tp: Count = 1.0, experts: Count = 0.0
+) -> Bytes:
     r"""How much memory do the activations of one forward pass over so many tokens take at their peak?
 
-    .. math:: A = n\, e\, \left( 4 d + \frac{3 f}{t} \right)
+    .. math:: A = n\, e\, \left( 4 d + \max\left(\frac{2 f}{t},\, k d\right) + \frac{f}{t} \right)
 
     Parameters
     ----------
@@ -21,6 +26,7 @@ def activation_bytes(tokens: Tokens, hidden: Count, width: Count, element: Bytes
     width : f, intermediate width that one token passes through: of a dense MLP, or of its experts [1]
     element : e, bytes per activation [byte]
     tp : t, ranks that share each layer [1]
+    experts : k, routed experts that one token passes through; 0 for a dense MLP [1]
 
     Raises
     ------
@@ -30,12 +36,14 @@ def activation_bytes(tokens: Tokens, hidden: Count, width: Count, element: Bytes
     Notes
     -----
     The peak stands inside the MLP: gate, up and their product of the width, beside the residual stream,
-    its normed copy, the attention output and the MLP output.  Attention scores are never materialized
-    by the fused kernels that engines use.  Allocator slack and workspaces come on top.
+    its normed copy, the attention output and the MLP output.  Routed experts each return a vector of
+    the hidden size before these are summed; it takes the place of gate and up, which are spent by then.
+    Attention scores are never materialized by the fused kernels that engines use.  Allocator slack and
+    workspaces come on top.
 
     References
     ----------
-    Derived by counting the live tensors of a gated MLP block.
+    Derived by counting the live tensors of a gated MLP block, and the workspaces of vLLM's fused experts.
 
     Examples
     --------
@@ -43,20 +51,27 @@ def activation_bytes(tokens: Tokens, hidden: Count, width: Count, element: Bytes
 
     >>> print(activation_bytes(8192, 4096, 14336, 2) / 2**30)
     0.906
+
+    Eight experts of width 1,536 each and a hidden size of 3,072, cut four ways:
+
+    >>> print(activation_bytes(8192, 3072, 8 * 1536, 2, tp=4, experts=8) / 2**30)
+    0.609
     """
-    per_token = 4 * not_negative(hidden, "hidden") + 3 * not_negative(width, "width") / positive(tp, "tp")
+    d, cut = not_negative(hidden, "hidden"), not_negative(width, "width") / positive(tp, "tp")
+    per_token = 4 * d + np.maximum(2 * cut, not_negative(experts, "experts") * d) + cut
     return not_negative(tokens, "tokens") * not_negative(element, "element") * per_token
 
 
-def logits_bytes(sequences: Count, vocabulary: Count) -> Bytes:
+def logits_bytes(sequences: Count, vocabulary: Count, per_logit: Bytes = LOGIT_BYTES) -> Bytes:
     r"""How much memory do the logits of one step take?
 
-    .. math:: L = 6\, s\, V
+    .. math:: L = c\, s\, V
 
     Parameters
     ----------
     sequences : s, sequences that sample a token in the step [1]
     vocabulary : V, rows of the output head [1]
+    per_logit : c, bytes of all copies of a logit that live at once [byte]
 
     Raises
     ------
@@ -66,6 +81,7 @@ def logits_bytes(sequences: Count, vocabulary: Count) -> Bytes:
     Notes
     -----
     Every rank gathers the logits of the whole vocabulary, in 16 bits and again in fp32 for the sampler.
+    A sampler that sorts them for top-p holds five times that while it does.
 
     References
     ----------
@@ -76,7 +92,48 @@ def logits_bytes(sequences: Count, vocabulary: Count) -> Bytes:
     >>> print(logits_bytes(256, 128256) / 2**20)
     187.9
     """
-    return LOGIT_BYTES * not_negative(sequences, "sequences") * not_negative(vocabulary, "vocabulary")
+    cells = not_negative(sequences, "sequences") * not_negative(vocabulary, "vocabulary")
+    return not_negative(per_logit, "per_logit") * cells
+
+
+def static_share(total: Bytes, chunk: Tokens, graph_batch: Count, ranks: Count = 1.0) -> Share:
+    r"""Which share of the memory does SGLang give to weights and KV when nobody says?
+
+    .. math:: u = 1 - \frac{2^{20}\, (512 + 1.5\, n + 2\, b + 128\, r)}{M}
+
+    Parameters
+    ----------
+    total : M, memory that the driver reports [byte]
+    chunk : n, tokens of a prefill chunk, counted as 2,048 at least [token]
+    graph_batch : b, largest batch for which a CUDA graph is captured [1]
+    ranks : r, ranks of tensor and pipeline parallelism together [1]
+
+    Raises
+    ------
+    DomainError
+        If `total` is not positive, another argument is negative, or nothing is left.
+
+    Notes
+    -----
+    `mem_fraction_static` of SGLang: activations and graphs live in the rest, whatever they need.  The
+    sum in the equation is in MiB, and at least 10 GiB where M is more than 60 GiB.
+
+    References
+    ----------
+    SGLang, `python/sglang/srt/server_args.py`, since its pull request 10975.
+
+    Examples
+    --------
+    An H100, chunks of 8,192 tokens and graphs up to a batch of 256: 13,440 of 81,559 MiB are left out.
+
+    >>> print(static_share(81559 * 2**20, 8192, 256))
+    0.835
+    """
+    mib = 512 + 1.5 * np.maximum(not_negative(chunk, "chunk"), 2048)
+    mib = mib + 2 * not_negative(graph_batch, "graph_batch") + 128 * not_negative(ranks, "ranks")
+    large = positive(total, "total") > 60 * 1024 * MIB
+    left_out = select(large, np.maximum(mib, 10 * 1024), mib) * MIB
+    return share(1 - left_out / total, "what is left of total")
 
 
 def kv_pool(

@@ -1,13 +1,15 @@
 """Where the memory of one GPU goes, and whether the load fits what is left for KV."""
 
 import math
+from dataclasses import replace
 
 from kvcalc.engines.layout import Layout
-from kvcalc.engines.overheads import overhead
+from kvcalc.engines.overheads import DRIVER_RESERVE, MOE_CHUNK, Batch, Overhead, overhead
 from kvcalc.errors import SettingsError
 from kvcalc.formulas.capacity import capacity_shortfall, capacity_utilization
-from kvcalc.formulas.memory import activation_bytes, kv_pool, logits_bytes
+from kvcalc.formulas.memory import activation_bytes, kv_pool, logits_bytes, static_share
 from kvcalc.parameters import Parameters
+from kvcalc.parameters.counts import Part
 from kvcalc.planning.notebook import Notebook
 from kvcalc.results import Capacity, Memory, Source
 from kvcalc.scenario import Scenario
@@ -19,7 +21,6 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
     """Return the parts of one GPU's memory; they add up to what the driver reports."""
     total = scenario.hardware.device.capacity
     weights = weight_bytes(scenario, book)
-    share = scenario.overrides.utilization or overhead(scenario.settings).utilization
     if scenario.overrides.pool is not None:
         pool = scenario.overrides.pool
         activations = 0.0
@@ -36,27 +37,7 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
             )
             weights = total - pool
     else:
-        fixed = overhead(scenario.settings)
-        activations = _activations(scenario, book)
-        kept = fixed.context + fixed.graphs + (fixed.communication if scenario.settings.tp > 1 else 0.0)
-        pool = float(
-            book.run(
-                kv_pool,
-                total=total,
-                utilization=share,
-                weights=weights,
-                activations=activations,
-                overhead=kept,
-            )
-        )
-        book.assume(
-            f"memory besides weights and KV is modelled, not measured: {activations / 1e9:.2f} GB "
-            f"activations, {kept / 1e9:.2f} GB context, graphs and buffers ({fixed.source}); "
-            "--pool replaces it"
-        )
-        if pool == 0.0:
-            book.warn(_no_room(scenario, weights, total * share))
-            activations = min(activations, max(0.0, total - weights))
+        pool, activations = _derived_pool(scenario, weights, book)
     rows = layout.pool(pool)
     return Memory(
         total=total,
@@ -71,6 +52,129 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
         cpu_blocks=rows.cpu_blocks,
         kv_tokens=rows.kv_tokens,
         max_concurrency=rows.max_concurrency,
+    )
+
+
+def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> tuple[float, float]:
+    """Return what the engine would find for KV, and the activations beside it."""
+    fixed, total = overhead(scenario.settings), visible_bytes(scenario)
+    activations = activation_peak(scenario)
+    kept = fixed.context + fixed.graphs + _communication(scenario, fixed)
+    utilization = scenario.overrides.utilization or _utilization(scenario, fixed)
+    reserved = fixed.rule == "reserved"
+    pool = float(
+        book.run(
+            kv_pool,
+            # An engine that reserves a share counts from what was free before it loaded anything.
+            total=total - kept if reserved else total,
+            utilization=utilization,
+            weights=weights,
+            activations=0.0 if reserved else activations,
+            overhead=0.0 if reserved else kept,
+        )
+    )
+    book.assume(_what_is_assumed(fixed, activations, kept))
+    left = max(0.0, total - kept - weights - pool)
+    if pool == 0.0:
+        book.warn(_no_room(scenario, weights, total * utilization))
+    elif reserved and activations > left:
+        book.warn(
+            f"{activations / 1e9:.1f} GB of activations will not fit beside the pool in the {left / 1e9:.1f} "
+            "GB that are left; a smaller --utilization leaves more"
+        )
+    return pool, min(activations, max(0.0, total - weights - pool))
+
+
+def visible_bytes(scenario: Scenario) -> float:
+    """Return the memory that programs see on the device: the driver keeps a part of a discrete card."""
+    hardware = scenario.hardware
+    discrete = hardware.vendor == "NVIDIA" and not hardware.device.unified
+    return hardware.device.capacity - (DRIVER_RESERVE if discrete else 0)
+
+
+def activation_peak(scenario: Scenario) -> float:
+    """Return the largest memory that one step needs beside weights and KV, in bytes."""
+    fixed, settings, shape = overhead(scenario.settings), scenario.settings, scenario.model.shape
+    batch, parameters = _batch(scenario, fixed), scenario.model.parameters
+    element = _ELEMENT.get(shape.dtype, 2)
+    dense = dense_width(parameters, shape.hidden) if parameters else 4.0 * shape.hidden
+    peaks = [activation_bytes(batch.tokens, shape.hidden, dense, element, settings.tp)]
+    if parameters is not None:
+        peaks.append(_expert_peak(scenario, parameters, batch.tokens, element))
+        # The sampler runs after the last layer: its logits and the layers' activations never coexist.
+        peaks.append(
+            logits_bytes(batch.sequences, parameters.lm_head_matmul / shape.hidden, fixed.logit_bytes)
+        )
+    return float(max(peaks)) + _encoder_outputs(scenario, batch.tokens, element)
+
+
+def step_tokens(scenario: Scenario) -> int:
+    """Return the most tokens that one step computes: a longer prompt is prefilled in chunks of these."""
+    return _batch(scenario, overhead(scenario.settings)).tokens
+
+
+def _batch(scenario: Scenario, fixed: Overhead) -> Batch:
+    """Return the largest step: as the user set it, or the engine's default on this device."""
+    settings, hardware = scenario.settings, scenario.hardware
+    default = fixed.batch(hardware.device.capacity, hardware.name)
+    tokens, sequences = default.tokens, default.sequences
+    if settings.engine == "llama.cpp":
+        tokens = sequences = settings.ubatch
+    longest = settings.max_len or scenario.model.shape.max_tokens or 0
+    if longest <= fixed.whole_prompts:
+        tokens = max(tokens, longest)
+    tokens = settings.max_batched_tokens or tokens
+    return Batch(default.memory, tokens, min(settings.max_seqs or sequences, tokens))
+
+
+def _expert_peak(scenario: Scenario, parameters: Parameters, tokens: int, element: int) -> float:
+    """Return the peak inside routed experts; data-parallel ranks send each other their tokens."""
+    routed = [part for part in parameters.parts if part.name == "experts"]
+    if not routed:
+        return 0.0
+    settings, hidden = scenario.settings, scenario.model.shape.hidden
+    gathered = min(tokens * (settings.dp if settings.ep > 1 else 1), max(MOE_CHUNK, tokens))
+    cut = 1 if settings.ep > 1 else settings.tp
+    chosen = max(part.used for part in routed)
+    return float(activation_bytes(gathered, hidden, _width(routed, hidden), element, cut, chosen))
+
+
+def _encoder_outputs(scenario: Scenario, tokens: int, element: int) -> float:
+    """Return the embeddings of images that wait for the decoder: one batch of them, at least."""
+    parameters, workload = scenario.model.parameters, scenario.workload
+    sees = parameters is not None and any(part.name == "vision_tower" for part in parameters.parts)
+    if not sees and not workload.images:
+        return 0.0
+    return float(max(tokens, workload.image_tokens) * scenario.model.shape.hidden * element)
+
+
+def _communication(scenario: Scenario, fixed: Overhead) -> float:
+    settings, link = scenario.settings, scenario.hardware.interconnect
+    if settings.tp * settings.pp * settings.ep == 1:
+        return 0.0
+    # A bridge joins two cards; only switched links carry the collectives with large buffers.
+    switched = link is not None and link.via.startswith("nvlink") and not link.via.endswith("bridge")
+    return fixed.communication_nvlink if switched else fixed.communication
+
+
+def _utilization(scenario: Scenario, fixed: Overhead) -> float:
+    if fixed.rule != "reserved":
+        return fixed.utilization
+    settings, batch = scenario.settings, _batch(scenario, fixed)
+    ranks = settings.tp * settings.pp
+    return float(static_share(scenario.hardware.device.capacity, batch.tokens, batch.sequences, ranks))
+
+
+def _what_is_assumed(fixed: Overhead, activations: float, kept: float) -> str:
+    error = ""
+    if fixed.checked:
+        error = (
+            f"; against {fixed.checked.logs} logs that print the KV memory the median error is "
+            f"{fixed.checked.median:.1%}, the worst {fixed.checked.worst:.0%}"
+        )
+    return (
+        f"memory besides weights and KV is modelled, not measured: {activations / 1e9:.2f} GB activations, "
+        f"{kept / 1e9:.2f} GB context, graphs and buffers ({fixed.source}{error}); --pool replaces it"
     )
 
 
@@ -98,18 +202,30 @@ def counted(scenario: Scenario, book: Notebook) -> Parameters | None:
         from kvcalc.parameters.quantization import with_dtype
 
         book.source("memory.weights", Source("given", "--weights-dtype", scenario.overrides.weights_dtype))
-        return with_dtype(parameters, scenario.overrides.weights_dtype)
+        changed = with_dtype(parameters, scenario.overrides.weights_dtype)
+        # A separate draft is a checkpoint of its own.
+        return changed if scenario.draft is None else replace(changed, draft=parameters.draft)
     book.source("memory.weights", Source("derived", "parameter count of the model's shape"))
     return parameters
 
 
-def intermediate_width(parameters: Parameters, hidden: int) -> float:
-    """Return the intermediate width one token passes through, of the widest gated MLP equivalent."""
-    mixers = ("mlp", "experts", "shared_experts")
-    active = sum(part.active for part in parameters.parts if part.name in mixers)
-    layers = {layer for part in parameters.parts if part.name in mixers for layer in part.layers or ()}
+def dense_width(parameters: Parameters, hidden: int) -> float:
+    """Return the intermediate width of the widest MLP that every token passes through."""
+    widths = [
+        _width([part for part in parameters.parts if part.name == name], hidden)
+        for name in ("mlp", "shared_experts")
+    ]
+    return max(widths)
+
+
+def _width(parts: list[Part], hidden: int) -> float:
+    """Return the width of the gated MLP that has as many active parameters as one layer of `parts`."""
+    by_layer: dict[int, float] = {}
+    for part in parts:
+        for layer in part.layers or ():
+            by_layer[layer] = by_layer.get(layer, 0.0) + part.active / len(part.layers or ())
     # Three matrices of hidden x width make a gated MLP: gate, up and down.
-    return active / (3 * hidden * max(1, len(layers)))
+    return max(by_layer.values(), default=0.0) / (3 * hidden)
 
 
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
@@ -127,19 +243,6 @@ def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebo
         shortfall=float(book.run(capacity_shortfall, need=need, capacity=budget)),
         sessions=sessions,
     )
-
-
-def _activations(scenario: Scenario, book: Notebook) -> float:
-    fixed, settings, shape = overhead(scenario.settings), scenario.settings, scenario.model.shape
-    parameters = scenario.model.parameters
-    tokens = settings.max_batched_tokens or fixed.batched_tokens
-    width = intermediate_width(parameters, shape.hidden) if parameters else 4 * shape.hidden
-    head = (parameters.lm_head_matmul if parameters else 0) / max(1, shape.hidden)
-    sequences = min(settings.max_seqs or fixed.sequences, max(tokens, 1))
-    element = _ELEMENT.get(shape.dtype, 2)
-    peak = float(activation_bytes(tokens, shape.hidden, width, element, settings.tp))
-    # The sampler runs after the last layer, so its logits and the layers' activations never coexist.
-    return max(peak, float(logits_bytes(sequences, head)))
 
 
 def _no_room(scenario: Scenario, weights: float, allowed: float) -> str:

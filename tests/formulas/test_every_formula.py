@@ -20,7 +20,14 @@ from kvcalc.units import registry
 # of their formula's maxima.  The values have no meaning beyond that.
 SAMPLES = {
     "accepted_tokens": {"drafted": 3.0, "acceptance": 0.7},
-    "activation_bytes": {"tokens": 100.0, "hidden": 64.0, "width": 256.0, "element": 2.0, "tp": 2.0},
+    "activation_bytes": {
+        "tokens": 100.0,
+        "hidden": 64.0,
+        "width": 256.0,
+        "element": 2.0,
+        "tp": 2.0,
+        "experts": 4.0,
+    },
     "all_reduce_time": {
         "size": 1e6,
         "ranks": 4.0,
@@ -76,7 +83,7 @@ SAMPLES = {
     "is_thrashing": {"evictions": 6.0, "recomputed": 0.1, "most_evictions": 5.0, "most_recomputed": 0.2},
     "kv_pool": {"total": 8e10, "utilization": 0.9, "weights": 16e9, "activations": 2e9, "overhead": 1e9},
     "link_utilization": {"rate": 10.0, "service": 0.05, "servers": 2.0},
-    "logits_bytes": {"sequences": 256.0, "vocabulary": 32000.0},
+    "logits_bytes": {"sequences": 256.0, "vocabulary": 32000.0, "per_logit": 30.0},
     "low_rank_parameters": {"rank": 16.0, "inputs": 64.0, "outputs": 32.0},
     "mean_wait": {"service": 0.05, "utilization": 0.8, "variation": 2.0, "servers": 2.0},
     "mixed_throughput": {"hit": 0.5, "miss": 4e4, "restored": 3.6e5},
@@ -127,6 +134,7 @@ SAMPLES = {
     "speculative_step_time": {"check": 0.01, "draft": 0.001, "drafted": 3.0},
     "speedup": {"prefill": 0.1, "cached": 0.085},
     "state_flop_per_token": {"layers": 2.0, "heads": 4.0, "key_dim": 8.0, "value_dim": 8.0, "passes": 3.0},
+    "static_share": {"total": 8e10, "chunk": 8192.0, "graph_batch": 256.0, "ranks": 4.0},
     "storage_cost": {"size": 1e11, "duration": 86400.0, "price": 1e-16},
     "streaming_bandwidth": {"streamed": 4e9, "step": 0.01},
     "streaming_step_time": {"compute": 0.01, "streamed": 4e9, "bandwidth": 5e10},
@@ -163,6 +171,7 @@ COUNTS = {
     "full_entries",
     "logits_bytes",
     "state_flop_per_token",
+    "static_share",
     "strided_entries",
     "confidence",  # its guard of an exact tie is a bare 1
 }
