@@ -72,7 +72,7 @@ SOURCES = {
 OTHER_SETTING = {
     "g018": "its command sets --gpu-memory-utilization 0.95",
     "g034": "its command sets gpu_memory_utilization=0.95, which leaves it still further off: what vLLM 0.22 "
-    "keeps for DeepSeek V4 beside the pool, some 5 GiB, is not modelled",
+    "keeps for DeepSeek V4 beside the pool, some 6 GiB, is not modelled",
 }
 LEFT_OPEN = {
     "g021": "the GPU is not named; eight H200 explain it",
@@ -84,8 +84,8 @@ LEFT_OPEN = {
 IMPOSSIBLE = {
     "g020": "a TPU and a model of some 8B parameters that is not named; 16 GB could not hold it in bf16",
     "g030": "neither a config of the model nor the format of its weights is at hand",
-    "g038": "the bits of its weights are not stated; int4 is too much for the card by 6 GiB",
-    "g039": "the bits of its weights are not stated; int4 is too much for the card by 7 GiB",
+    "g038": "the bits of its weights are not stated; int4 would leave 2 GiB",
+    "g039": "the bits of its weights are not stated; int4 would leave 2 GiB",
     "g040": "weights are offloaded to the CPU, and the log does not say how many",
 }
 
