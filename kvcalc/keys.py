@@ -65,6 +65,14 @@ KEYS: tuple[Key, ...] = (
         "weights_dtype", "text", "Precision of the weights [the checkpoint's]", group="Memory", commands=_PLAN
     ),
     Key("host_reserve", "quantity", "Shared memory kept for the host", "byte", "Memory", commands=_PLAN),
+    Key(
+        "host_bandwidth",
+        "quantity",
+        "What the host reads of its memory, with --gpu-layers [the profile's, or 80 GB/s]",
+        "byte/second",
+        "Memory",
+        commands=_PLAN,
+    ),
     Key("gpu_layers", "integer", "Layers on the GPU, llama.cpp's -ngl [all]", group="Memory", commands=_PLAN),
     Key("acceptance", "share", "Drafted tokens that are accepted [0.7]", group="Guests", commands=_PLAN),
     Key(
@@ -121,6 +129,13 @@ KEYS: tuple[Key, ...] = (
         "Prefill speed, instead of the model",
         "token/second",
         "Times",
+        commands=_RESTORE,
+    ),
+    Key(
+        "calibrate",
+        "text",
+        "CSV of measured prefills (tokens,cached,seconds), to fit the model",
+        group="Times",
         commands=_RESTORE,
     ),
     Key("queue", "quantity", "Wait before a restore starts [0]", "second", "Times", commands=_RESTORE),

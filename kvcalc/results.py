@@ -28,6 +28,7 @@ from kvcalc.quantity import (
 FirstLimit = Annotated[str, ("capacity", "bandwidth", "tie")]
 Verdict = Annotated[str, ("restore", "recompute", "too_close")]
 Mode = Annotated[str, ("prefix_store", "active_working_set")]
+Severity = Annotated[str, ("error", "warning", "info")]
 Bound = Annotated[str, ("memory", "compute")]
 """Texts of a few fixed words; the JSON Schemas list them."""
 
@@ -250,10 +251,28 @@ class Bandwidth:
 class Decode:
     """One decode step at the planned concurrency."""
 
-    step_time: Seconds  # one token for each running sequence
+    step_time: Seconds  # `tokens_per_step` tokens for each running sequence
     tokens_per_second: TokensPerSecond  # over all sequences
     bound: Bound  # what the step waits for
     range: tuple[Seconds, Seconds]  # low and high of `step_time`
+    tokens_per_second_range: tuple[TokensPerSecond, TokensPerSecond]  # low and high
+    tokens_per_step: Tokens = 1.0  # that a sequence gains; more than 1 by speculation
+    communication: Seconds = 0.0  # of the step: ranks adding up their results
+    draft_time: Seconds = 0.0  # of the step: passes of the draft
+    host_time: Seconds = 0.0  # of the step: layers that are left in host memory
+    compute_bound_batch: Count | None = None  # sequences at once from which a step waits for compute
+    reason: str | None = None  # why there is no such batch
+
+
+@dataclass(frozen=True, slots=True)
+class HostShare:
+    """The layers that llama.cpp keeps in host memory and computes there (-ngl)."""
+
+    layers: Count  # decoder layers
+    weights: Bytes  # with the input embedding
+    kv: Bytes  # of these layers, for the asked concurrency
+    bandwidth: BytesPerSecond  # of the host's memory
+    step_time: Seconds  # their part of one decode step
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +359,18 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigCheck:
+    """One remark on a launch file that was held against the plan."""
+
+    id: str  # which check: stable, for filters
+    severity: Severity  # error: it will not do what was asked; info: what a value means
+    message: str  # the reason, with this run's numbers
+    instead: str  # what to write; empty where nothing is to change
+    where: str  # file and line
+    source: str  # page that says so
+
+
+@dataclass(frozen=True, slots=True)
 class PlanResult(Result):
     """Answer of `kvcalc plan`."""
 
@@ -354,6 +385,7 @@ class PlanResult(Result):
     eviction: Eviction
     flips: tuple[Flip, ...]  # what would change the answers
     cost_per_million_tokens: Dollars | None  # null without --price
+    host: HostShare | None = None  # null where the GPU holds all layers
 
     SCHEMA = "kvcalc.plan/1"
 

@@ -47,6 +47,24 @@ class TierUse:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefillPoint:
+    """One measured prefill of the user's own machine."""
+
+    tokens: int  # computed
+    cached: int  # before them, whose KV was there
+    seconds: float
+    where: str = ""  # file and line, for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """Measured prefills, and the file that they are from."""
+
+    file: str
+    points: tuple[PrefillPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Overrides:
     """What the user measured or decided instead of the models; None leaves the model in charge."""
 
@@ -55,6 +73,7 @@ class Overrides:
     weights_dtype: str | None = None
     prefill: float | None = None
     prefill_rate: float | None = None
+    calibrate: Measurements | None = None
     queue: float = 0.0
     setup: float | None = None
     convert: float = 0.0
@@ -73,6 +92,7 @@ class Serving:
     lora_rank: int = 16  # as in vLLM's default of --max-lora-rank
     gpu_layers: int | None = None  # llama.cpp's -ngl; None puts all layers on the GPU
     host_reserve: float | None = None  # byte, of a memory shared with the host
+    host_bandwidth: float | None = None  # byte/second, of the host's own memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ def read_serving(values: Mapping[str, Any], settings: EngineSettings, hardware: 
         raise SettingsError("--lora-rank: needs --lora, the number of adapters held at once")
     if serving.host_reserve is not None and not hardware.device.unified:
         raise SettingsError(f"--host-reserve: {hardware.name} has a memory of its own; leave it out")
+    if serving.host_bandwidth is not None and serving.gpu_layers is None:
+        raise SettingsError("--host-bandwidth: needs --gpu-layers, since no layer is on the host otherwise")
     if serving.gpu_layers is not None:
         _check_partial(serving.gpu_layers, settings, hardware)
     return serving

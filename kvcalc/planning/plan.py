@@ -16,6 +16,7 @@ from kvcalc.planning.flips import flips_of
 from kvcalc.planning.memory import capacity_of, memory_of
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.offload import offload_rows
+from kvcalc.planning.placement import Placement, host_share, placed
 from kvcalc.planning.prefill import prefill_of
 from kvcalc.planning.speed import speed_of
 from kvcalc.results import KV, ComponentRow, PlanResult, PoolRow, Source, Views
@@ -34,25 +35,39 @@ class Plan:
         """How the engine holds the model."""
         return lay_out(self.scenario.model.shape, self.scenario.settings)
 
+    @cached_property
+    def place(self) -> Placement | None:
+        """What of the model stays in host memory; None where all of it is on the GPUs."""
+        return placed(self.scenario)
+
+    @cached_property
+    def held(self) -> Layout:
+        """How the engine holds what is on the GPUs."""
+        if self.place is None:
+            return self.layout
+        return lay_out(self.place.gpu.model.shape, self.scenario.settings)
+
     def answer(self) -> tuple[PlanResult, tuple[Call, ...]]:
         """Return the result, and the formulas as they were called."""
-        book, scenario, layout = Notebook(), self.scenario, self.layout
+        book, scenario, layout, place = Notebook(), self.scenario, self.held, self.place
+        tokens = scenario.workload.prompt + scenario.workload.generate
         for note in (*scenario.model.notes, *layout.notes):
             book.warn(note)
         quote_sources(scenario, book)
-        memory = memory_of(scenario, layout, book)
+        memory = memory_of(scenario if place is None else place.gpu, layout, book)
         capacity = capacity_of(scenario, layout, memory, book)
-        speed = speed_of(scenario, layout, book)
+        speed = speed_of(scenario, layout, book, place)
         prefill = prefill_of(speed.prefill, book)
         decode = decode_of(speed.decode, book)
         bandwidth = bandwidth_of(speed.decode, book)
+        host = None if place is None else host_share(place, float(decode.host_time), book)
         offload = offload_rows(scenario, speed, capacity, decode, book)
         result = PlanResult(
             inputs=scenario.inputs,
             sources=book.sources,
             warnings=tuple(book.warnings),
             assumptions=tuple(book.assumptions),
-            kv=kv_of(scenario.model.shape, layout, scenario.workload.prompt + scenario.workload.generate),
+            kv=kv_of(scenario.model.shape, self.layout, tokens),
             memory=memory,
             capacity=capacity,
             bandwidth=bandwidth,
@@ -69,6 +84,7 @@ class Plan:
             eviction=eviction_of(speed, decode, offload, book),
             flips=flips_of(scenario, layout, speed, memory, capacity, bandwidth, offload),
             cost_per_million_tokens=_cost(scenario, float(decode.tokens_per_second)),
+            host=host,
         )
         return result, tuple(book.calls)
 

@@ -192,7 +192,7 @@ def plan_result(kv):
         capacity=Capacity(need=50 * GB, budget=40 * GB, utilization=1.25, shortfall=10 * GB, sessions=25),
         bandwidth=Bandwidth(1000 * GB, 2000 * GB, 0.5, 1139.0),
         first_limit="capacity",
-        decode=Decode(0.0281, 1139.0, "memory", (0.0255, 0.0334)),
+        decode=Decode(0.0281, 1139.0, "memory", (0.0255, 0.0334), (958.0, 1255.0)),
         prefill=Prefill(0.1, 2e15, "given", (0.1, 0.1)),
         offload=(offload(tier="dram"), offload(tier="=cmd|calc!A1", verdict="too_close", confidence=0.4)),
         eviction=Eviction(2.56, 32_000, None, "recompute", 5.0),
