@@ -9,6 +9,7 @@ from typing import Any
 from docs.writers.markdown import code, document, escape, table
 
 RECORD = Path(__file__).resolve().parents[1] / "accuracy.json"
+MEMORY = RECORD.with_name("available_memory.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,12 @@ def page() -> str:
         "of a log.",
         table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
         *(block for name in known for block in _details(name, record[name])),
+        *_memory(),
         "## What is not measured",
         "- Times. Prefill, decode and restore times are modelled, and shown as a range; see "
         "[hardware.md](hardware.md) for how each share is known.\n"
-        "- Memory besides weights and KV. Activations, contexts, graphs and buffers are modelled and "
-        "assumed; "
-        "`--pool` replaces them.\n"
+        "- The parts of memory besides weights and KV, one by one. They are modelled and assumed; `--pool` "
+        "replaces them.\n"
         "- Attention families for which no engine could be run and no log is known. Their bytes are "
         "worked by hand "
         "from the model's source, and held by tests.",
@@ -153,3 +154,34 @@ def _details(name: str, found: Mapping[str, Any]) -> list[str]:
     if unequal:
         blocks.append(table([f"rows that differ ({code(name)})", "why"], unequal))
     return blocks
+
+
+def _memory() -> list[str]:
+    """Return what was left for KV in logs beside what the memory model leaves, where that was recorded."""
+    if not MEMORY.exists():
+        return []
+    found = json.loads(MEMORY.read_text(encoding="utf-8"))
+    return [
+        "## Memory left for KV",
+        f"vLLM prints how much memory is left for KV. Over {found['counted']} logs that name GPU, model "
+        "and version, the "
+        f"memory model is off by {found['median']:.1%} in the median and {found['worst']:.1%} at worst, "
+        "at each "
+        "version's defaults. Rows that leave the GPU or the checkpoint open are shown and not counted.",
+        table(
+            ["model", "GPU", "TP", "log", "printed", "modelled", "off", "counted", "why"],
+            map(_memory_row, found["rows"]),
+            "llrlrrrll",
+        ),
+    ]
+
+
+def _memory_row(row: Mapping[str, Any]) -> list[str]:
+    log = f"[log]({row['log']})" if row["log"].startswith("http") else escape(row["log"])
+    known = row["predicted_gib"] is not None
+    modelled, off = (f"{row['predicted_gib']:g} GiB", f"{row['residual']:+.1%}") if known else ("-", "-")
+    why = escape(row["why"] or "")
+    if "utilization" in row:
+        why += f" (with {row['utilization']:g}: {row['residual_at_it']:+.1%})"
+    who = [escape(row["model"]), escape(row["gpu"]), str(row["tp"]), log]
+    return [*who, f"{row['logged_gib']:g} GiB", modelled, off, "yes" if row["counted"] else "no", why]

@@ -1,7 +1,7 @@
 """docs/engines.md: what engines do with a shape, from their modules and data tables."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, is_dataclass, replace
 from types import ModuleType
 
 from docs.writers.markdown import code, codes, document, prose, table
@@ -9,7 +9,7 @@ from docs.writers.source import constants, field_comments, link, remark, submodu
 from kvcalc import engines
 from kvcalc.catalog import models
 from kvcalc.engines import ENGINE_MODULES, EngineSettings, lay_out
-from kvcalc.engines.overheads import OVERHEADS, Batch, Overhead, overhead
+from kvcalc.engines.overheads import OVERHEADS, Overhead, overhead
 from kvcalc.engines.vllm import kernels, versions
 from kvcalc.engines.vllm.versions import CHANGES, Rules
 from kvcalc.errors import KvcalcError
@@ -152,43 +152,37 @@ def _kernel(kernel: kernels.Kernel) -> list[str]:
 
 def _overheads() -> tuple[str, str]:
     """Return the fixed costs of every engine and version, and what each column means."""
-    comments = field_comments(Overhead)
-    rows = [
-        [
-            code(engine),
-            *(_cost(getattr(_in_force(engine, era), name), text) for name, text in comments.items()),
-        ]
-        for engine, eras in OVERHEADS.items()
-        for era in eras
-    ]
+    rows, comments = [], field_comments(Overhead)
+    for engine, found in OVERHEADS.items():
+        for era in found if isinstance(found, tuple) else (found,):
+            cells = [_cost(getattr(_in_force(engine, era), name), text) for name, text in comments.items()]
+            rows.append([code(engine), *cells])
     meanings = [f"- {code(name)}: {prose(meaning)}" for name, meaning in comments.items() if meaning]
     return table(["engine", *map(code, comments)], rows), "\n".join(meanings)
 
 
 def _in_force(engine: str, era: Overhead) -> Overhead:
     """Return an era as its first version uses it, since vLLM's own rules set the share."""
-    version = _version(era.since) if any(era.since) else None
-    return overhead(EngineSettings(engine=engine, version=version))
+    since = getattr(era, "since", (0, 0))
+    return overhead(EngineSettings(engine=engine, version=_version(since) if any(since) else None))
 
 
 def _cost(value: object, meaning: str) -> str:
-    if isinstance(value, tuple):
-        return "; ".join(map(_batch, value)) if value and isinstance(value[0], Batch) else _version(value)
+    """Return one figure; its comment says whether it is in bytes."""
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return prose(value)
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return "; ".join(_cost(item, "") for item in value)
+    if isinstance(value, tuple):
+        return _version(value) if any(value) else "any"
     if is_dataclass(value):
-        return ", ".join(f"{item.name} {getattr(value, item.name)}" for item in fields(value))
-    if "[byte]" in meaning:
-        return binary_text(float(value))  # type: ignore[arg-type]
-    return prose(value) if isinstance(value, str) else _value(value)
+        comments = field_comments(type(value))
+        parts = [(name, getattr(value, name)) for name in comments]
+        return ", ".join(f"{name} {_cost(part, comments[name])}" for name, part in parts if part is not None)
+    return binary_text(float(value)) if "[byte]" in meaning else _value(value)  # type: ignore[arg-type]
 
 
-def _batch(batch: Batch) -> str:
-    """Return a default batch with the devices that it holds for."""
-    where = f" from {binary_text(batch.memory)}" if batch.memory else ""
-    where += f", not {batch.not_for}" if batch.not_for else ""
-    return f"{batch.tokens:,} tokens, {batch.sequences:,} sequences{where}"
-
-
-def _version(parts: tuple[object, ...]) -> str:
-    return ".".join(map(str, parts)) if any(parts) else "any"
+def _version(parts: tuple[int, ...]) -> str:
+    return ".".join(map(str, parts))

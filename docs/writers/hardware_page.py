@@ -1,5 +1,6 @@
 """docs/hardware.md: every machine, each value marked by how it is known."""
 
+import re
 from collections import Counter, defaultdict
 
 from docs.writers.markdown import document, escape, prose, table
@@ -32,7 +33,7 @@ def page() -> str:
         "the profiles in `hardware/`",
         f"{len(machines)} machines with {sum(kinds.values()):,} values: {tally}. The letter behind a "
         "value says which.",
-        prose(remark(profiles, "Kind").split("\n", 1)[-1]),
+        _kinds(),
         "Memory is what the driver reports, in GiB; rates are decimal. Matrix rates are dense. Links are "
         "one "
         "direction: what large copies reach. Shares are low to high, of the peak (prefill) and of memory "
@@ -41,6 +42,13 @@ def page() -> str:
         "prints them.",
         *blocks,
     )
+
+
+def _kinds() -> str:
+    """Return what each kind of value means, as it stands under `Kind`, one a line."""
+    text = " ".join(remark(profiles, "Kind").split("\n\n", 1)[-1].split())
+    told = [sentence.partition(": ") for sentence in re.split(r"(?<=\.) (?=\w+: )", text)]
+    return "\n".join(f"- *{kind}*: {prose(meaning)}" for kind, _, meaning in told)
 
 
 def _table(machines: list[Hardware]) -> str:
