@@ -21,6 +21,7 @@ from writing import ADDITIONS, HERE, Page, save, scaled
 
 from kvcalc.documents import read
 
+PREFILL_FIT = json.loads((HERE / "prefill_fit.json").read_text(encoding="utf-8"))
 ASSUMED_LINK_SHARE = 0.87
 """Share of the raw rate that large pinned copies reach, where this product was not measured:
 the middle of the 0.86 to 0.90 that most links show."""
@@ -139,6 +140,22 @@ def latency(page: Page, vendor: str, name: str) -> dict[str, Any]:
     return page.value(rule["value"], rule["kind"], rule["from"], range=rule.get("range"), note=rule["note"])
 
 
+def fitted(page: Page, which: str, name: str) -> dict[str, Any] | None:
+    """Return a share of peak that `benchmarks/fit_prefill.py` fitted on published times, if it did."""
+    for kind in PREFILL_FIT["kinds"]:
+        if name in kind["machines"]:
+            share, how = kind[which], "derived"
+            rows = len(kind["rows"])
+            note = f"fitted on {rows} published {'times' if rows > 1 else 'time'}, see prefill_fit.json"
+        elif name in kind["siblings"]:
+            share, how = kind[f"sibling_{which}"], "assumed"
+            note = f"as on {kind['machines'][0]}, the same generation"
+        else:
+            continue
+        return page.value(share["value"], how, kind["from"], range=share["range"], note=note)
+    return None
+
+
 def efficiency(page: Page, which: str, name: str, vendor: str) -> dict[str, Any]:
     """Return a share of peak with its range."""
     rules = ADDITIONS[which]
@@ -182,7 +199,12 @@ def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[st
         raw = page.fact({**peer, "v": peer["per_direction_gb_s"]}, "GB/s", [])
         rate = copy_rate(page, "p2p", name, runs, peer["per_direction_gb_s"])
         document["interconnect"] = {"via": peer["kind"], "bandwidth": rate, "nominal": raw}
-    document["prefill_efficiency"] = efficiency(page, "prefill_efficiency", name, vendor)
+    document["prefill_efficiency"] = fitted(page, "prefill_efficiency", name) or efficiency(
+        page, "prefill_efficiency", name, vendor
+    )
+    attention = fitted(page, "attention_efficiency", name)
+    if attention:
+        document["attention_efficiency"] = attention
     document["decode_efficiency"] = efficiency(page, "decode_efficiency", name, vendor)
     vendor_in_title = (
         "" if entry["name"].startswith((vendor, "TPU", "Trainium", "Inferentia")) else f"{vendor} "

@@ -115,7 +115,7 @@ def build(question: Question, model: Model, hardware: Hardware, draft: Model | N
     """Join what was said with a model, its draft and a machine into a scenario in base units."""
     values = {name: read_value(_key(name), said) for name, said in question.said.items()}
     settings, gpus = _settings(values, hardware)
-    overrides = Overrides(**{name: values[name] for name in _names(Overrides) if name in values})
+    overrides = _overrides(values)
     workload = read_workload(values, question.said)
     if settings.max_len is None:
         settings = replace(settings, max_len=workload.prompt + workload.generate)
@@ -139,8 +139,20 @@ def build(question: Question, model: Model, hardware: Hardware, draft: Model | N
 def restore_values(question: Question) -> tuple[Overrides, float | None, float | None]:
     """Return the overrides, the bytes and the remaining prefill that `kvcalc restore` was given."""
     values = {name: read_value(_key(name), said) for name, said in question.said.items()}
-    overrides = Overrides(**{name: values[name] for name in _names(Overrides) if name in values})
+    overrides = _overrides(values)
     return overrides, values.get("bytes"), values.get("remaining")
+
+
+def _overrides(values: Mapping[str, Any]) -> Overrides:
+    chosen = {name: values[name] for name in _names(Overrides) if name in values}
+    if "calibrate" in chosen:
+        from kvcalc.catalog.measurements import read_points
+
+        for name in ("prefill", "prefill_rate"):
+            if name in chosen:
+                raise SettingsError(f"--calibrate and {_key(name).option} both say how fast prefill is")
+        chosen["calibrate"] = read_points(chosen["calibrate"])
+    return Overrides(**chosen)
 
 
 def bandwidth_tier(rate: float | str) -> TierUse:
@@ -356,6 +368,7 @@ def _inputs(
         **{name: getattr(workload, name) for name in _names(Workload)},
         "prompt": workload.text,
         **{name: getattr(overrides, name) for name in _names(Overrides)},
+        "calibrate": overrides.calibrate.file if overrides.calibrate else None,
         "tiers": {
             tier.name: {key: getattr(tier, key) for key in TIER_UNITS if getattr(tier, key) is not None}
             for tier in tiers

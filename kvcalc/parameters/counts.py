@@ -157,8 +157,13 @@ class Parameters:
 
         Twice this number is the linear FLOPs of one prefill token of text.
         """
+        return sum(part.active for part in self.prompt_matrices)
+
+    @property
+    def prompt_matrices(self) -> tuple[Part, ...]:
+        """The matrices that every prompt token of text is multiplied with."""
         outside = (*_LOOKUPS, *_OTHER_TOKENS, "lm_head")
-        return sum(part.active for part in self.parts if part.matrix and part.name not in outside)
+        return tuple(part for part in self.parts if part.matrix and part.name not in outside)
 
     @property
     def lm_head_matmul(self) -> int:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kvcalc.engines.inverse import longest_context
 from kvcalc.engines.layout import Layout
-from kvcalc.planning.offload import ACTIVE_WORKING_SET
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, cached_tokens
 from kvcalc.planning.speed import Speed
 from kvcalc.results import Bandwidth, Capacity, Flip, Memory, Offload
 from kvcalc.scenario import Scenario
@@ -68,16 +70,30 @@ def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
         shortest = float(row.break_even_tokens)
         yield Flip("cached", float(cached or 0), shortest, "recompute", "token", row.tier)
     if speed.prefill.source == "model":
-        yield from _efficiency(scenario, row, other)
+        yield from _efficiency(scenario, speed, row, other)
 
 
-def _efficiency(scenario: Scenario, row: Offload, other: str) -> Iterator[Flip]:
-    """Prefill efficiency at which recomputing takes as long as the hit: saved time scales with 1 / eta."""
-    saved = float(row.recompute) - float(row.remaining)
-    cost = float(row.restore)
-    if saved <= 0 or cost <= 0:
+def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> Iterator[Flip]:
+    """Prefill efficiency, of attention too, at which recomputing takes as long as the hit.
+
+    A hit saves computing, which goes with 1 / eta, and what does not depend on it: all-reduces, less the
+    weights that the suffix reads.  Two efficiencies tell the one from the other.
+    """
+    now, cost = scenario.hardware.prefill_efficiency.mid, float(row.restore)
+    prompt, cached = float(scenario.workload.prompt), float(cached_tokens(scenario, speed, Notebook()))
+
+    def saved(share: float) -> float:
+        pace = replace(speed.prefill.paces.middle, products=share, attention=share)
+        full, suffix = (
+            speed.prefill.time(prompt, 0.0, pace),
+            speed.prefill.time(prompt - cached, cached, pace),
+        )
+        return float(full - suffix)
+
+    computing = (saved(0.25) - saved(0.5)) / (1 / 0.25 - 1 / 0.5)
+    constant = saved(0.5) - computing / 0.5
+    if computing <= 0 or cost <= constant:
         return
-    now = scenario.hardware.prefill_efficiency.mid
-    at = now * saved / cost
+    at = computing / (cost - constant)
     if at <= 1.0:
         yield Flip("prefill_efficiency", now, at, other, "1", row.tier)

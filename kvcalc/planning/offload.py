@@ -20,6 +20,7 @@ from kvcalc.formulas.restore import RestoreTime, restore_time
 from kvcalc.formulas.transfer import iops_bandwidth
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.pace import Pace
 from kvcalc.planning.speed import Speed
 from kvcalc.planning.tiers import standard_tiers
 from kvcalc.results import Capacity, Decode, Offload
@@ -108,24 +109,21 @@ def block_tokens(speed: Speed) -> int:
 
 def _prefix_store(scenario: Scenario, speed: Speed, tier: TierUse, cached: int, book: Notebook) -> Offload:
     prompt = float(scenario.workload.prompt)
-    band = (
-        speed.prefill.efficiency if speed.prefill.source != "model" else scenario.hardware.prefill_efficiency
-    )
     remaining = prompt - cached
     times = Times(
         recompute=float(speed.prefill.time(prompt)),
         remaining=float(speed.prefill.time(remaining, float(cached))),
-        saved_low=_saved(speed, prompt, cached, band.high),
-        saved_high=_saved(speed, prompt, cached, band.low),
+        saved_low=_saved(speed, prompt, cached, speed.prefill.paces.fast),
+        saved_high=_saved(speed, prompt, cached, speed.prefill.paces.slow),
     )
     size = float(speed.layout.serialized(cached, per_gpu=True))
     shortest = _shortest(scenario, speed, tier, max(1.0, remaining))
     return restore_row(tier, size, times, scenario.overrides, book, shortest)
 
 
-def _saved(speed: Speed, prompt: float, cached: int, efficiency: float) -> float:
-    full = float(speed.prefill.time(prompt, 0.0, efficiency))
-    return full - float(speed.prefill.time(prompt - cached, float(cached), efficiency))
+def _saved(speed: Speed, prompt: float, cached: int, pace: Pace) -> float:
+    full = float(speed.prefill.time(prompt, 0.0, pace))
+    return full - float(speed.prefill.time(prompt - cached, float(cached), pace))
 
 
 def restore_row(

@@ -9,8 +9,10 @@ from kvcalc.errors import SettingsError
 from kvcalc.formulas.breakeven import break_even_bandwidth
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import Times, block_tokens, cached_tokens, restore_row, tiers_of
+from kvcalc.planning.pace import Pace
+from kvcalc.planning.prefill import tell_source
 from kvcalc.planning.speed import Speed, speed_of
-from kvcalc.results import CurvePoint, Offload, RestoreResult, Source
+from kvcalc.results import CurvePoint, Offload, RestoreResult
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
 SHORTEST_CURVE = 256
@@ -108,20 +110,16 @@ def _modelled(given: Given, speed: Speed, book: Notebook) -> tuple[float, Times,
     prompt = float(scenario.workload.prompt)
     cached = cached_tokens(scenario, speed, book)
     size = float(layout.serialized(cached, per_gpu=True)) if given.size is None else given.size
-    band = (
-        speed.prefill.efficiency if speed.prefill.source != "model" else scenario.hardware.prefill_efficiency
-    )
-    if speed.prefill.source == "model":
-        book.source("prefill", Source("derived", "FLOP count, dense peak and prefill efficiency"))
-        book.assume(f"prefill reaches {band.low:.0%} to {band.high:.0%} of {scenario.hardware.name}'s peak")
+    tell_source(speed.prefill, "prefill", book)
 
-    def times_at(share: float) -> tuple[float, float]:
+    def times_at(pace: Pace) -> tuple[float, float]:
         left = given.remaining
         if left is None:
-            left = float(speed.prefill.time(prompt - cached, float(cached), share))
-        return float(speed.prefill.time(prompt, 0.0, share)), left
+            left = float(speed.prefill.time(prompt - cached, float(cached), pace))
+        return float(speed.prefill.time(prompt, 0.0, pace)), left
 
-    middle, fast, slow = times_at(band.mid), times_at(band.high), times_at(band.low)
+    paces = speed.prefill.paces
+    middle, fast, slow = times_at(paces.middle), times_at(paces.fast), times_at(paces.slow)
     times = Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
     tiers = given.tiers or tiers_of(scenario, book)
     if not tiers:

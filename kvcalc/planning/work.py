@@ -1,4 +1,4 @@
-"""How many operations a model's attention takes: each component by the way its cache grows."""
+"""How many operations a prompt takes: products by format, attention by the way each cache grows."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,15 +6,26 @@ from kvcalc.formulas.prefill import (
     attention_flops,
     capped_entries,
     chunked_entries,
+    dense_flop_per_token,
     full_entries,
     state_flop_per_token,
     strided_entries,
 )
+from kvcalc.parameters import Parameters
 from kvcalc.quantity import Count, Flop, Tokens
 from kvcalc.shapes.components import Attention, Component
 
 DELTA_RULE = frozenset({"gated_deltanet", "kda", "rwkv"})
 """State kinds whose update reads the state once more, as the delta rule does."""
+
+
+def products(parameters: Parameters) -> dict[tuple[str, bool], float]:
+    """Return the operations [flop] of a prompt token's matrix products, by format and whether routed."""
+    work: dict[tuple[str, bool], float] = {}
+    for part in parameters.prompt_matrices:
+        kind = part.format.name, part.name == "experts"
+        work[kind] = work.get(kind, 0.0) + float(dense_flop_per_token(part.active))
+    return work
 
 
 def attention_work(components: Iterable[Component], new: Tokens, cached: Tokens = 0.0) -> Flop:
