@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_frame, restore
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import DomainError, KvcalcError, ProfileError, SettingsError, UnitError
+    from kvcalc.fit_results import FitResult
+    from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _HOME = {
     "DomainError": "errors",
     "EngineSettings": "engines",
+    "FitResult": "fit_results",
     "Hardware": "profiles",
     "KVResult": "results",
     "KvcalcError": "errors",
@@ -37,6 +40,7 @@ _HOME = {
     "UnitError": "errors",
     "errors": "",
     "explain": "",
+    "fit": "fitting",
     "formulas": "",
     "kv": "api",
     "lay_out": "engines",
@@ -53,6 +57,7 @@ _HOME = {
 __all__ = [
     "DomainError",
     "EngineSettings",
+    "FitResult",
     "Hardware",
     "KVResult",
     "KvcalcError",
@@ -65,6 +70,7 @@ __all__ = [
     "UnitError",
     "errors",
     "explain",
+    "fit",
     "formulas",
     "kv",
     "lay_out",

@@ -1,14 +1,18 @@
 """``kvcalc plan``: the main job."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said
+from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
+from kvcalc.errors import SettingsError
+
+if TYPE_CHECKING:
+    from kvcalc.fit_results import FitResult
 
 
 def register(app: typer.Typer) -> None:
@@ -24,6 +28,17 @@ def plan(
     tier: Tiers = None,
     set: Set = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 when the plan does not fit.")] = False,
+    fit: Annotated[
+        bool,
+        typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load."),
+    ] = False,
+    max_gpus: Annotated[
+        str | None, typer.Option("--max-gpus", metavar="N", help="Most GPUs that --fit tries [64].")
+    ] = None,
+    target_rate: Annotated[
+        str | None,
+        typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
+    ] = None,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -36,7 +51,24 @@ def plan(
 
     check_format(format)
     asked = with_file(question(model, on, said, tier, set))
+    if fit:
+        found = _fit(asked, max_gpus, target_rate, explain)
+        answer(found, format, save)
+        if check and not found.fits:
+            raise typer.Exit(1)
+        return
+    for option, value in (("--max-gpus", max_gpus), ("--target-rate", target_rate)):
+        if value is not None:
+            raise SettingsError(f"{option}: only --fit looks for a division; add --fit or leave it out")
     result, calls = plan_calls(asked)
     answer(result, format, save, explanations(calls) if explain else ())
     if check and not result.fits:
         raise typer.Exit(1)
+
+
+def _fit(asked: Question, max_gpus: str | None, target_rate: str | None, explain: bool) -> "FitResult":
+    from kvcalc.fitting import MAX_GPUS, fit_answer
+
+    if explain:
+        raise SettingsError("--explain: --fit calls each formula hundreds of times; explain one plan instead")
+    return fit_answer(asked, MAX_GPUS if max_gpus is None else max_gpus, target_rate)

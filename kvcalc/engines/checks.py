@@ -1,6 +1,8 @@
 """Refuses settings that no engine could run, in the user's words."""
 
+from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import SettingsError
@@ -12,6 +14,14 @@ _POSITIVE = (
 )
 _NOT_NEGATIVE = ("spec_tokens", "draft_layers")
 _SHARES = ("swa_ratio", "mamba_ratio")
+
+EXPERT_RANKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"generic": ("replica", "all"), "vllm": ("all",), "sglang": ("replica",)}
+)
+"""Which ranks share whole experts where an engine can spread them: those of one replica, or of all.
+
+vLLM's --enable-expert-parallel spreads them over TP x DP; SGLang's --ep-size divides its --tp-size.
+"""
 
 _OWNERS = {
     **dict.fromkeys(("k_type", "v_type", "swa_full", "parallel", "ubatch"), "llama.cpp"),

@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
+from kvcalc.fit_results import FitResult
 from kvcalc.output.fields import Table
 from kvcalc.profile_results import HardwareResult
 from kvcalc.results import (
@@ -25,7 +26,14 @@ from kvcalc.results import (
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
-RESULTS: tuple[type[Result], ...] = (PlanResult, KVResult, RestoreResult, ModelResult, HardwareResult)
+RESULTS: tuple[type[Result], ...] = (
+    PlanResult,
+    KVResult,
+    RestoreResult,
+    ModelResult,
+    HardwareResult,
+    FitResult,
+)
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
 Schema = dict[str, Any]

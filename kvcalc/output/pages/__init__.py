@@ -14,6 +14,7 @@ _MODULES = {
     "kvcalc.restore/1": "kvcalc.output.pages.restore",
     "kvcalc.hardware-show/1": "kvcalc.output.pages.hardware_show",
     "kvcalc.model-show/1": "kvcalc.output.pages.model_show",
+    "kvcalc.fit/1": "kvcalc.output.pages.fit",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 
