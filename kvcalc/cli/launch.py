@@ -1,0 +1,51 @@
+"""``--check-config`` and ``--emit`` of ``kvcalc plan``: launches read, and launches written."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kvcalc.catalog.scenarios import Question
+from kvcalc.cli.answer import write
+from kvcalc.errors import SettingsError
+
+if TYPE_CHECKING:
+    from kvcalc.planning.notebook import Call
+    from kvcalc.results import PlanResult
+
+CheckConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--check-config",
+        metavar="FILE",
+        help="Plan with a launch of vLLM, LMCache, SGLang or llama.cpp (script, flags, YAML) and check it.",
+    ),
+]
+Emit = Annotated[
+    str | None,
+    typer.Option("--emit", metavar="ENGINE", help="Print the launch: vllm, sglang, lmcache or llama.cpp."),
+]
+
+
+def planned(asked: Question, config: str | None) -> "tuple[PlanResult, tuple[Call, ...]]":
+    """Answer the plan, with the checks of the launch file if one is named."""
+    if config is None:
+        from kvcalc.api import plan_calls
+
+        return plan_calls(asked)
+    from kvcalc.launch.planning import checked_plan
+
+    return checked_plan(asked, config)
+
+
+def starts(result: "PlanResult") -> bool:
+    """Whether the launch that was checked, if any, does what it asks."""
+    return all(item.severity != "error" for item in result.config_checks)
+
+
+def write_launch(asked: Question, engine: str, config: str | None, save: str | None) -> None:
+    """Write the launch that realises the plan."""
+    from kvcalc.launch.planning import emitted
+
+    if config is not None:
+        raise SettingsError("--emit: writes a launch of its own; leave --check-config out")
+    write(emitted(asked, engine), save)

@@ -1,0 +1,47 @@
+"""Processes that share a cache must hash alike: else every lookup misses."""
+
+from collections.abc import Iterator
+
+from kvcalc.launch.checks.check import Check, Finding, some
+from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.launch.connectors import uses_lmcache
+
+RANDOM_HASHES = frozenset({"xxhash", "xxhash_cbor"})
+"""Values of `--prefix-caching-hash-algo` whose seed differs in each process."""
+
+
+def find(deployment: Deployment) -> Iterator[Finding]:
+    """Ask for PYTHONHASHSEED where the keys of one process are looked up by another."""
+    launch = deployment.launch
+    seed = launch.value("hash_seed")
+    if seed not in (None, "", "random"):
+        return
+    where = launch.where("hash_seed", "hash_algorithm", "chunk_hash", "connector", "worker_size", "chunk")
+    said = "PYTHONHASHSEED is random" if seed == "random" else "PYTHONHASHSEED is not set"
+    shared = [name for name in ("remote", "disk", "p2p", "pd", "secondary_tiers") if launch.value(name)]
+    if uses_lmcache(launch) and launch.value("chunk_hash", "builtin") == "builtin":
+        several = deployment.workers * deployment.scenario.settings.dp > 1 or bool(shared)
+        yield Finding(
+            "error" if shared else "warning",
+            f"{said} and LMCache hashes with Python's own hash(), which differs from process to process: "
+            + (
+                f"the keys of {some(deployment.workers, 'worker')}"
+                if several and not shared
+                else "what one process stores, such as before a restart, another"
+            )
+            + " may not be found, and nothing hits",
+            "PYTHONHASHSEED=0 for every process",
+            where,
+        )
+    elif launch.value("hash_algorithm") in RANDOM_HASHES and shared:
+        yield Finding(
+            "error",
+            f"{said} and {launch.value('hash_algorithm')} takes a random seed in each process, so instances "
+            "that "
+            "share a tier never find each other's blocks",
+            "PYTHONHASHSEED=0 on every instance, or --prefix-caching-hash-algo sha256",
+            where,
+        )
+
+
+CHECK = Check("hash-seed", "https://github.com/LMCache/LMCache/issues/1741", find, engines=("vllm", "sglang"))

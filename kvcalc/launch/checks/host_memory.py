@@ -1,0 +1,43 @@
+"""Whether the host has the memory that the tier takes, over all workers and replicas."""
+
+from collections.abc import Iterator
+
+from kvcalc.launch.checks.check import Check, Finding, gb, some
+from kvcalc.launch.checks.deployment import Deployment
+
+
+def find(deployment: Deployment) -> Iterator[Finding]:
+    """Compare with the machine's memory where it is known; else warn of sizes that multiply."""
+    host = deployment.host
+    if host is None:
+        return
+    settings, machine = deployment.scenario.settings, deployment.scenario.hardware
+    total = host.total * settings.dp
+    flag = host.given.flag if host.given else "the tier's default size"
+    where = host.given.where if host.given else deployment.launch.file
+    parts = f"{some(host.workers, 'worker')} of {some(settings.dp, 'replica')}"
+    if machine.host is not None and total > machine.host.capacity:
+        room = machine.host.capacity / settings.dp
+        yield Finding(
+            "error",
+            f"{flag} comes to {gb(total)} over {parts}, and the host of {machine.name} has "
+            f"{gb(machine.host.capacity)}",
+            f"at most {gb(room)} a replica, {gb(room / host.workers)} a worker, less what else the host runs",
+            where,
+        )
+    elif (
+        machine.host is None and host.given is not None and host.given.scope == "worker" and host.workers > 1
+    ):
+        yield Finding(
+            "warning",
+            f"{flag} {host.given.value:g} is taken by each worker: {gb(total)} of host memory over {parts}",
+            f"{flag} {host.given.value / host.workers:.4g} if {host.given.value:g} was meant for all of them",
+            where,
+        )
+
+
+CHECK = Check(
+    "host-memory",
+    "https://docs.sglang.io/advanced_features/hicache_best_practices.html",
+    find,
+)

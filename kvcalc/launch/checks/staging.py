@@ -1,0 +1,37 @@
+"""Behind a host tier, disks and stores are read through it: it must hold what is being restored."""
+
+from collections.abc import Iterator
+
+from kvcalc.launch.checks.check import Check, Finding, gb, some
+from kvcalc.launch.checks.deployment import Deployment
+
+
+def find(deployment: Deployment) -> Iterator[Finding]:
+    """Compare the host tier with the longest prefix that a lower tier may hold."""
+    host, launch = deployment.host, deployment.launch
+    lower = next((name for name in _LOWER if launch.value(name)), None)
+    if lower is None:
+        return
+    need = deployment.stored(deployment.prefix)
+    have = host.total if host is not None else 0.0
+    if have >= need:
+        return
+    yield Finding(
+        "error",
+        f"a prefix of {some(deployment.prefix, 'token')} takes {gb(need)} and is staged through the host "
+        "tier "
+        f"of {gb(have)}: only what fits there is loaded, the rest is computed again",
+        f"a host tier of at least {gb(need)} for each prefix that is restored at once",
+        host.given.where if host is not None and host.given else launch.where(lower),
+    )
+
+
+_LOWER = ("secondary_tiers", "disk", "remote", "storage")
+"""Fields that put something slower behind the host tier."""
+
+CHECK = Check(
+    "staging-tier-too-small",
+    "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/",
+    find,
+    engines=("vllm", "sglang"),
+)

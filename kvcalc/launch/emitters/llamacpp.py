@@ -1,0 +1,43 @@
+"""A plan as `llama-server`."""
+
+from kvcalc.launch.emitters.plan import Target, script
+from kvcalc.shapes.formats import find_format
+
+_SPELLED = {"fp16": "f16", "fp32": "f32"}
+MIB = 2**20
+
+
+def emit(target: Target) -> str:
+    """Return the launch."""
+    settings = target.scenario.settings
+    slots = max(settings.parallel, target.sequences)
+    length = settings.max_len or target.scenario.workload.prompt + target.scenario.workload.generate
+    flags = [
+        ("-m", "MODEL.gguf"),
+        ("-c", str(length * slots)),
+        ("-np", str(slots)),
+        ("-ub", str(settings.ubatch)),
+        ("--cache-type-k", _type(settings.k_type or settings.kv_dtype)),
+        ("--cache-type-v", _type(settings.v_type or settings.kv_dtype)),
+        ("-ngl", "99"),
+        ("--flash-attn", "on"),
+    ]
+    flags += [("--split-mode", "layer")] if settings.pp > 1 else []
+    flags += [("--swa-full", "")] if settings.swa_full else []
+    notes = [
+        *target.notes(),
+        f"-c is for all slots together: {length:,} tokens for each of {slots}",
+        "--flash-attn takes no value before autumn 2025; a quantized V cache needs it",
+        "-ngl 99 puts all layers on the GPUs; newer builds also take -ngl all",
+    ]
+    if target.host is not None:
+        flags.append(("--cache-ram", str(int(target.host_of_replica // MIB))))
+        notes.append(
+            "--cache-ram is MiB of host memory for prompts of idle slots, in builds from autumn 2025 on"
+        )
+    return script(notes, "llama-server", flags)
+
+
+def _type(name: str) -> str:
+    found = "f16" if name == "auto" else find_format(name, "llama.cpp").name
+    return _SPELLED.get(found, found)

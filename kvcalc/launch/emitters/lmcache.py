@@ -1,0 +1,44 @@
+"""A plan as `vllm serve` with LMCache and its configuration file."""
+
+import math
+
+from kvcalc.errors import SettingsError
+from kvcalc.launch.emitters.plan import Target, script
+from kvcalc.launch.emitters.vllm import GIB, engine_flags, version_notes
+from kvcalc.launch.flags.lmcache import DEFAULT_CHUNK
+
+_TRANSFER = '\'{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}\''
+_TENTH = 10
+
+
+def emit(target: Target) -> str:
+    """Return the launch.
+
+    Raises
+    ------
+    SettingsError
+        If the question names no host tier to size the cache by.
+    """
+    if target.host is None:
+        raise SettingsError("--emit lmcache: name the host memory, e.g. --tier 'dram=512 GB@54 GB/s'")
+    each = math.floor(target.host_of_replica / target.workers / GIB * _TENTH) / _TENTH
+    notes = [
+        *target.notes(),
+        *version_notes(target),
+        "max_local_cpu_size is called GB by LMCache and is 2^30 bytes; it is taken by each of "
+        f"{target.workers * target.scenario.settings.dp} workers",
+        "a connector turns vLLM's hybrid KV cache manager off before 0.22, and LMCache's does so still",
+    ]
+    config = f"chunk_size: {chunk(target)}\nlocal_cpu: true\nmax_local_cpu_size: {each:g}\n"
+    before = f"cat > lmcache.yaml <<'EOF'\n{config}EOF\n"
+    program = f"PYTHONHASHSEED=0 LMCACHE_CONFIG_FILE=lmcache.yaml vllm serve {target.model}"
+    return script(notes, program, [*engine_flags(target), ("--kv-transfer-config", _TRANSFER)], before)
+
+
+def chunk(target: Target) -> int:
+    """Return LMCache's own chunk, or the most whole blocks that a shorter prefix fills."""
+    workload = target.scenario.workload
+    prefix = workload.prompt if workload.cached is None else workload.cached
+    block = int(target.result.memory.block_tokens or 1)
+    most = max(block, prefix // block * block)
+    return min(max(block, DEFAULT_CHUNK // block * block), most)
