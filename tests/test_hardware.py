@@ -152,7 +152,8 @@ def test_a_value_has_a_provenance_and_a_source_a_use(file, machines):
     numbers = table.encode(machine)
     for name in ("provenance", "sources"):
         del numbers[name]
-    assert leaves(numbers) == len(machine.provenance) + 2 * 2  # each of the two bands has two bounds more
+    bands = 2 + (machine.attention_efficiency is not None)
+    assert leaves(numbers) == len(machine.provenance) + 2 * bands  # each band has two bounds more
     assert (
         {entry.source for entry in machine.provenance.values()}
         == set(machine.sources)

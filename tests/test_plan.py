@@ -22,7 +22,10 @@ EMBEDDING = 128256 * 4096 * 2  # bytes of Llama 3's input embedding, of which a 
 def machine():
     """An H100 whose efficiencies are exact, so that expected values follow by hand."""
     found = load_hardware("h100-sxm-80gb")
-    return replace(found, prefill_efficiency=Band(0.5, 0.5, 0.5), decode_efficiency=Band(0.8, 0.8, 0.8))
+    half = Band(0.5, 0.5, 0.5)
+    return replace(
+        found, prefill_efficiency=half, attention_efficiency=half, decode_efficiency=Band(0.8, 0.8, 0.8)
+    )
 
 
 def ask(machine, workload=None, overrides=None, tiers=(), **settings):
@@ -82,7 +85,8 @@ def test_prefill_by_hand(machine):
     flops = 2 * matrices * n + 2 * 128256 * 4096 + 2 * 32 * 32 * 256 * n * (n + 1) / 2
     prefill = ask(machine, Workload(prompt=n)).prefill
     assert prefill.flops == pytest.approx(flops, rel=1e-12)
-    assert prefill.time == pytest.approx(flops / (0.5 * 989e12) + 0.010, rel=1e-9)
+    # 15 ms for each prefill, and 0.6 us to take in each token
+    assert prefill.time == pytest.approx(flops / (0.5 * 989e12) + 0.015 + n * 0.6e-6, rel=1e-9)
 
 
 def test_decode_by_hand(machine):
@@ -104,7 +108,8 @@ def test_a_restore_is_the_sum_of_its_parts_and_compares_with_the_suffix_on_the_p
     # the 2,000 new tokens attend to the 6,000 cached ones as well: 2,000 x 6,000 + 2,000 x 2,001 / 2
     dense = 2 * 32 * (218_112_000 - 2 * 4096) * 2000 + 2 * 128256 * 4096
     attention = 2 * 32 * 32 * 256 * (2000 * 6000 + 2000 * 2001 / 2)
-    assert row.remaining == pytest.approx((dense + attention) / (0.5 * 989e12) + 0.010, rel=1e-9)
+    outside = 0.015 + 8000 * 0.6e-6  # the whole prompt is taken in, cached or not
+    assert row.remaining == pytest.approx((dense + attention) / (0.5 * 989e12) + outside, rel=1e-9)
     assert row.break_even_bandwidth == pytest.approx(row.bytes / (row.recompute - row.remaining - 0.010))
     assert row.verdict == "restore"
 

@@ -169,7 +169,9 @@ class PrefillModel:
         last = self._steps(new - whole, cached + whole, 1.0, pace, run, self._head, fixed)
         time = last
         if np.any(whole > 0):
-            time = last + self._steps(whole, cached, np.maximum(steps, 1), pace, run)
+            # In an array, prompts of a single step have no whole chunks before it.
+            before = self._steps(whole, cached, np.maximum(steps, 1), pace, run)
+            time = last + np.where(whole > 0, before, 0.0)
         return np.where(np.asarray(new) > 0, time, 0.0)[()]
 
     def _steps(
