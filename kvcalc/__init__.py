@@ -1,4 +1,4 @@
-"""kvcalc: does a model's KV cache fit a machine, what limits it first, is moving it worth it?
+"""Does a model's KV cache fit a machine, what limits it first, is moving it worth it: kvcalc.
 
     import kvcalc
     result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", concurrency=32)
@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
-    from kvcalc.api import kv, load_hardware, load_model, plan, plan_frame, restore
+    from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import DomainError, KvcalcError, ProfileError, SettingsError, UnitError
     from kvcalc.fit_results import FitResult
@@ -47,6 +47,7 @@ _HOME = {
     "load_hardware": "api",
     "load_model": "api",
     "plan": "api",
+    "plan_batch": "api",
     "plan_frame": "api",
     "restore": "api",
     "to_base": "units",
@@ -77,6 +78,7 @@ __all__ = [
     "load_hardware",
     "load_model",
     "plan",
+    "plan_batch",
     "plan_frame",
     "restore",
     "to_base",

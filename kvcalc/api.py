@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.catalog.paths import given_path
+from kvcalc.catalog.ranges import bandwidth_tiers, settle, with_range, with_ranges
 from kvcalc.catalog.scenarios import (
     Question,
     Said,
-    bandwidth_tier,
     build,
     engine_settings,
     from_file,
@@ -40,6 +40,9 @@ from kvcalc.scenario import Overrides, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from kvcalc.planning.batch import BatchResult
 
 DEFAULT_TOKENS = 32_768
 """Sequence length of `kv` where neither the user nor the model says less [token]."""
@@ -139,7 +142,8 @@ def scenario(question: Question) -> Scenario:
         {name: said.where for name, said in question.replaced.items()},
     )
     draft = models.load(str(question.said["draft"].value)) if "draft" in question.said else None
-    return build(question, models.load(question.model), hardware, draft)
+    settled, ranges = settle(question)
+    return with_ranges(build(settled, models.load(question.model), hardware, draft), ranges)
 
 
 def kv(
@@ -299,43 +303,43 @@ def plan_calls(question: Question) -> tuple[PlanResult, tuple[Call, ...]]:
     return Plan(scenario(question)).answer()
 
 
+def plan_batch(
+    model: str,
+    on: str | None = None,
+    *,
+    prompt: "ArrayLike" = 4096,
+    generate: "ArrayLike" = 512,
+    concurrency: "ArrayLike" = 1,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> "BatchResult":
+    """Answer memory, prefill and decode for arrays of loads on one launch of one model on one machine.
+
+    Parameters
+    ----------
+    model : a model's name or path
+    on : a hardware profile's name or path
+    prompt, generate, concurrency : the loads, as arrays that broadcast; prompts without their images
+    said : any other key of `kvcalc.keys.KEYS` but those of hits and tiers; `max_len` is that of the
+        launch, by default the longest of all rows
+
+    Examples
+    --------
+    >>> result = plan_batch("llama-3.1-8b", on="h100-sxm-80gb", prompt=[4000, 64000], concurrency=16)
+    >>> print(result.fits, result.sessions)
+    [ True False] [99.  6.]
+    """
+    from kvcalc import frames
+
+    return frames.plan_batch(model, on, prompt=prompt, generate=generate, concurrency=concurrency, **said)
+
+
 def plan_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Answer one plan per row of a pandas frame: columns are the arguments of `plan`, blanks are defaults.
 
     The answer has the rows' index, the main figures as columns in base units, and `reason` where a row
-    has no answer; one bad row does not hide the others.
+    has no answer; one bad row does not hide the others.  Rows that differ in their load alone are
+    answered together.
     """
-    import pandas as pd
+    from kvcalc import frames
 
-    return pd.DataFrame([_frame_row(row) for row in frame.to_dict("records")], index=frame.index)
-
-
-def _frame_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    from kvcalc.errors import KvcalcError
-
-    said = {str(name): value for name, value in row.items() if value is not None and value == value}
-    try:
-        result = plan(**{name: _plain(value) for name, value in said.items()})
-    except (KvcalcError, TypeError) as error:
-        return {"reason": str(error)}
-    best = max(result.offload, key=lambda tier: float(tier.speedup), default=None)
-    return {
-        "fits": result.fits,
-        "sessions": result.capacity.sessions,
-        "first_limit": result.first_limit,
-        "kv_bytes_per_token": result.kv.bytes_per_token,
-        "kv_need": result.capacity.need,
-        "kv_pool": result.memory.kv_pool,
-        "weights": result.memory.weights,
-        "tokens_per_second": result.decode.tokens_per_second,
-        "prefill_time": result.prefill.time,
-        "offload_verdict": best.verdict if best else None,
-        "break_even_bandwidth": best.break_even_bandwidth if best else None,
-        "reason": None,
-    }
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of a frame
-    """Return a cell as a Python value: whole floats, which pandas makes of counts with blanks, as ints."""
-    value = value.item() if hasattr(value, "item") else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return frames.plan_frame(frame)

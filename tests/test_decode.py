@@ -240,7 +240,9 @@ def test_all_layers_on_the_gpu_leave_the_host_the_embedding():
 
 
 def test_a_memory_shared_with_the_host_leaves_it_its_part():
-    found = {reserve: planned(on="gb10", host_reserve=reserve, engine="llama.cpp") for reserve in (10e9, 20e9)}
+    found = {
+        reserve: planned(on="gb10", host_reserve=reserve, engine="llama.cpp") for reserve in (10e9, 20e9)
+    }
     assert found[10e9].memory.kv_pool - found[20e9].memory.kv_pool == pytest.approx(10e9)
     assert any("shares its memory with the host" in text for text in found[10e9].warnings)
     assumed = kvcalc.plan("llama-3.1-8b", on="gb10", engine="llama.cpp")
@@ -280,4 +282,4 @@ def test_steps_of_many_batches_at_once_are_those_of_each():
     together = model.step(batches, contexts, 0.5, 0.8).total
     alone = [model.step(b, c, 0.5, 0.8).total for b, c in zip(batches, contexts, strict=True)]
     assert together == pytest.approx(alone, rel=1e-12)
-    assert mean_context(model.scenario) == 4096 + 256
+    assert mean_context(model.scenario.workload) == 4096 + 256

@@ -3,8 +3,10 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from kvcalc.engines.settings import EngineSettings
-from kvcalc.quantity import Bytes, Tokens
+from kvcalc.quantity import Bytes, Count, Tokens
 from kvcalc.shapes.components import Growth, ModelShape
 
 
@@ -113,7 +115,8 @@ class Layout(ABC):
     def pool(self, size: float) -> Pool:
         """Return the blocks, tokens and concurrency that `size` bytes of KV memory per GPU give."""
 
-    def sessions(self, size: float, tokens: int) -> int:
+    def sessions(self, size: float, tokens: Tokens) -> Count:
         """Return how many sequences of `tokens` tokens fit in `size` bytes of KV memory per GPU."""
-        need = float(self.reserved(tokens))
-        return int(size // need) if need > 0 else 0
+        need = np.asarray(self.reserved(tokens), dtype=float)
+        fitting = np.where(need > 0, size // np.where(need > 0, need, 1.0), 0.0)
+        return fitting if fitting.ndim else int(fitting)

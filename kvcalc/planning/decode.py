@@ -10,12 +10,10 @@ import numpy as np
 
 from kvcalc.engines.layout import Layout
 from kvcalc.errors import DomainError
-from kvcalc.formulas.capacity import bandwidth_utilization
 from kvcalc.formulas.collective import all_reduce_time
 from kvcalc.formulas.decode import (
     DecodeStep,
     critical_batch,
-    decode_bandwidth_need,
     decode_step_time,
     tokens_per_second,
 )
@@ -28,12 +26,8 @@ from kvcalc.planning.prefill import ACTIVATION, ALL_REDUCES
 from kvcalc.planning.reads import WeightReads, absorbed, kv_reads, weight_reads
 from kvcalc.planning.work import attention_work
 from kvcalc.quantity import Bytes, Count, Flop, Seconds, Tokens
-from kvcalc.results import Bandwidth, Decode
-from kvcalc.scenario import Scenario
-
-PACE = 20.0
-"""Tokens per second and sequence [token/second] that a plan aims at when no rate is given: faster than
-people read, about the slowest that serving targets accept; assumed."""
+from kvcalc.results import Decode
+from kvcalc.scenario import Scenario, Workload
 
 ALL_REDUCE_LATENCY = 10e-6
 """One all-reduce of a decode step's few kilobytes over links between GPUs [second]: what engines' own
@@ -113,6 +107,11 @@ class DecodeModel:
             **self._rates(share, sustained),
         )
         return one.total + self._all_reduces(batch, self.draft.layers, self.draft.hidden)
+
+    def stage_batch(self, concurrency: Count) -> Count:
+        """Sequences that one pipeline stage of one replica works on at once."""
+        settings = self.scenario.settings
+        return np.ceil(concurrency / settings.dp) / settings.pp
 
     def stage_work(self, batch: Count, context: Tokens) -> dict[str, Any]:
         """Return the weights, the KV and the operations of one stage, by `decode_step_time`'s names."""
@@ -241,16 +240,12 @@ def decode_of(model: DecodeModel, book: Notebook) -> Decode:
     settings = scenario.settings
     share, sustained = hardware.prefill_efficiency, hardware.decode_efficiency
     concurrency = float(scenario.workload.concurrency)
-    batch, context = math.ceil(concurrency / settings.dp) / settings.pp, mean_context(scenario)
+    batch, context = model.stage_batch(concurrency), mean_context(scenario.workload)
     middle = model.step(batch, context, share.mid, sustained.mid)
     fast = float(model.step(batch, context, share.high, sustained.high).total)
     slow = float(model.step(batch, context, share.low, sustained.low).total)
     book.run(decode_step_time, **model.stage_work(batch, context), **model.rates())
-    book.assume(
-        f"decode reads memory at {sustained.low:.0%} to {sustained.high:.0%} of its nominal rate, "
-        f"{sustained.mid:.0%} in the middle, at a mean context of {context:,.0f} tokens"
-    )
-    _say(model, book)
+    say_what_is_assumed(model, book)
     time, gained = float(middle.total), concurrency * model.gained
     rate = book.run(tokens_per_second, batch=gained, step=time)
     bound_batch, never = model.compute_bound(context, book)
@@ -269,9 +264,14 @@ def decode_of(model: DecodeModel, book: Notebook) -> Decode:
     )
 
 
-def _say(model: DecodeModel, book: Notebook) -> None:
-    """Note what the step assumes about ranks, drafts and adapters."""
+def say_what_is_assumed(model: DecodeModel, book: Notebook) -> None:
+    """Note what the step assumes about memory, ranks, drafts and adapters."""
     scenario, settings, serving = model.scenario, model.scenario.settings, model.scenario.serving
+    sustained = scenario.hardware.decode_efficiency
+    book.assume(
+        f"decode reads memory at {sustained.low:.0%} to {sustained.high:.0%} of its nominal rate, "
+        f"{sustained.mid:.0%} in the middle, halfway through the generation"
+    )
     if settings.tp > 1:
         latency = ALL_REDUCE_LATENCY if scenario.hardware.interconnect else HOST_ALL_REDUCE_LATENCY
         book.assume(
@@ -294,38 +294,11 @@ def _say(model: DecodeModel, book: Notebook) -> None:
         )
 
 
-def bandwidth_of(model: DecodeModel, book: Notebook) -> Bandwidth:
-    """Return the memory traffic that the target throughput needs, per GPU, against what it sustains."""
-    scenario = model.scenario
-    settings, workload = scenario.settings, scenario.workload
-    if workload.rate is not None:
-        target = workload.rate * workload.generate
-    else:
-        target = workload.concurrency * PACE
-        book.assume(f"target throughput: {PACE:g} token/s for each sequence, since no --rate is given")
-    running, context = float(math.ceil(workload.concurrency / settings.dp)), mean_context(scenario)
-    # Each pipeline stage reads its weights once for each of the shares that the sequences are cut into.
-    weights = model.read_weights(running / settings.pp) * settings.pp
-    kv = running * model.read_kv(context)
-    if model.draft is not None:
-        weights = weights + settings.spec_tokens * model.draft.read_weights(running)
-        kv = kv + settings.spec_tokens * running * model.draft.read_kv(context)
-    need = book.run(
-        decode_bandwidth_need,
-        weights=float(weights),
-        kv=float(kv),
-        rate=target / settings.dp,
-        batch=running * model.gained,
-    )
-    budget = scenario.hardware.device.bandwidth * scenario.hardware.decode_efficiency.mid
-    return Bandwidth(
-        need=float(need),
-        budget=budget,
-        utilization=float(book.run(bandwidth_utilization, need=float(need), bandwidth=budget)),
-        target_tokens_per_second=target,
-    )
-
-
-def mean_context(scenario: Scenario) -> float:
+def mean_context(workload: Workload) -> float:
     """Return the tokens that a sequence holds on average while it decodes."""
-    return scenario.workload.prompt + scenario.workload.generate / 2
+    return float(context_between(workload.prompt, workload.generate))
+
+
+def context_between(prompt: Tokens, generate: Tokens) -> Tokens:
+    """Return the mean of the contexts from the first generated token to the last; arrays too."""
+    return prompt + generate / 2

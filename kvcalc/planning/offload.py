@@ -23,6 +23,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.pace import Pace
 from kvcalc.planning.speed import Speed
 from kvcalc.planning.tiers import standard_tiers
+from kvcalc.quantity import Bytes, Seconds
 from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
@@ -142,7 +143,8 @@ def restore_row(
         cached_total, size=size, bandwidth=bandwidth, remaining=times.remaining, overhead=overhead
     )
     wait, total = _overlap(parts, times.remaining, overrides, float(serial), book)
-    low, high = _gains(tier, size, times, overrides, overhead)
+    ends = gains(tier, size, (times.saved_low, times.saved_high), overrides, overhead)
+    low, high = map(float, ends)
     point, reason = _break_even(size, times, overhead, book)
     word, settled = str(verdict(low, high)), float(confidence(low, high))
     return Offload(
@@ -203,15 +205,15 @@ def _overlap(
     return wait, float(book.run(overlapped_total, remaining=remaining, extra_wait=wait, serial=fixed))
 
 
-def _gains(
-    tier: TierUse, size: float, times: Times, overrides: Overrides, overhead: float
-) -> tuple[float, float]:
-    """Return the least and most time that restoring saves, over both ranges."""
+def gains(
+    tier: TierUse, size: Bytes, saved: tuple[Seconds, Seconds], overrides: Overrides, overhead: Seconds
+) -> tuple[Seconds, Seconds]:
+    """Return the least and most time that restoring saves, over both ranges; arrays too."""
     slow, fast = tier.bandwidth_range or (tier.bandwidth, tier.bandwidth)
     capped = tier_bandwidth(tier) / tier.bandwidth
     window = overrides.window or 0.0
-    costs = [max(0.0, size / (rate * capped) - window) + overhead for rate in (slow, fast)]
-    return times.saved_low - costs[0], times.saved_high - costs[1]
+    costs = [np.maximum(0.0, size / (rate * capped) - window) + overhead for rate in (slow, fast)]
+    return saved[0] - costs[0], saved[1] - costs[1]
 
 
 def _break_even(size: float, times: Times, overhead: float, book: Notebook) -> tuple[float | None, str]:

@@ -10,7 +10,8 @@ from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
 from kvcalc.engines.sizing import model_precision
 from kvcalc.formulas.capacity import first_limit
 from kvcalc.formulas.cost import time_cost
-from kvcalc.planning.decode import bandwidth_of, decode_of
+from kvcalc.planning.bandwidth import bandwidth_of
+from kvcalc.planning.decode import decode_of
 from kvcalc.planning.eviction import eviction_of
 from kvcalc.planning.flips import flips_of
 from kvcalc.planning.memory import capacity_of, memory_of
@@ -142,7 +143,7 @@ def quote_sources(scenario: Scenario, book: Notebook) -> None:
     for key, source in scenario.model.sources.items():
         book.source(key, source)
     hardware = scenario.hardware
-    used = [f"device.flops.{scenario.model.shape.dtype}", *_USED]
+    used = [f"device.flops.{scenario.model.shape.dtype}", *_USED, *(() if scenario.tiers else _NODE)]
     for key in used:
         found = hardware.provenance.get(key)
         if found is None:
@@ -166,7 +167,10 @@ _USED = (
     "prefill_efficiency",
     "decode_efficiency",
 )
-_SAID_ELSEWHERE = frozenset({"prefill_efficiency", "decode_efficiency", "device_to_host.bandwidth"})
+_NODE = ("instance.accelerators", "instance.dram", "instance.drives", "drive.read_bandwidth")
+_SAID_ELSEWHERE = frozenset(
+    {"prefill_efficiency", "decode_efficiency", "device_to_host.bandwidth", "drive.read_bandwidth"}
+)
 
 
 def _cost(scenario: Scenario, tokens_per_second: float) -> float | None:

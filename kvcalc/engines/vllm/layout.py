@@ -2,6 +2,8 @@
 
 from functools import cached_property
 
+import numpy as np
+
 from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.sizing import component_bytes, fullest_stage
 from kvcalc.engines.vllm.caches import block_tokens, layer_caches
@@ -65,9 +67,10 @@ class VllmLayout(Layout):
         """Blocks that `size` bytes give, or those that `--num-blocks` says."""
         return self.settings.num_blocks or int(size // self.block_bytes)
 
-    def sessions(self, size: float, tokens: int) -> int:
+    def sessions(self, size: float, tokens: Tokens) -> Count:
         """Return how many requests of `tokens` tokens the blocks of `size` bytes hold."""
-        return self.blocks_in(size) // int(self.request_blocks(tokens))
+        requests = np.asarray(self.blocks_in(size) // self.request_blocks(tokens))
+        return requests if requests.ndim else int(requests)
 
     def pool(self, size: float) -> Pool:
         """Return how many blocks `size` bytes give, and the tokens and requests vLLM prints."""

@@ -1,0 +1,221 @@
+"""Many questions at once: arrays of loads on one launch, and pandas frames of whole questions."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kvcalc.api import plan, question_of, scenario
+from kvcalc.catalog.scenarios import Question, Said, read_value
+from kvcalc.errors import KvcalcError, SettingsError
+from kvcalc.keys import key
+from kvcalc.planning.batch import BatchResult, Loads, Numbers, batch_of, launch_of
+from kvcalc.planning.batch_offload import best_tiers
+from kvcalc.scenario import Scenario, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOADS = ("prompt", "generate", "concurrency")
+"""Keys that vary inside a batch; all others are of its launch."""
+
+DEFAULTS = Workload()
+
+Rows = NDArray[np.intp]
+
+
+def plan_batch(
+    model: str,
+    on: str | None = None,
+    *,
+    prompt: ArrayLike = DEFAULTS.prompt,
+    generate: ArrayLike = DEFAULTS.generate,
+    concurrency: ArrayLike = DEFAULTS.concurrency,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> BatchResult:
+    """Answer arrays of loads; see `kvcalc.api.plan_batch`."""
+    question = question_of(model, on, **said)
+    unused = [name for name in ("cached", "hit") if name in question.said]
+    unused += [f"tiers.{name}" for name in question.tiers]
+    if unused:
+        raise SettingsError(f"{unused[0]}: plan_batch answers no restore; `plan` or `plan_frame` does")
+    given = zip(LOADS, (prompt, generate, concurrency), strict=True)
+    try:
+        texts = Loads(*np.broadcast_arrays(*(_numbers(name, values) for name, values in given)))
+    except ValueError as error:
+        raise SettingsError(f"{', '.join(LOADS)}: {error}") from None
+    asked, loads = _launch(question, texts)
+    return batch_of(asked, loads)
+
+
+def _numbers(name: str, values: ArrayLike) -> Numbers:
+    if isinstance(values, str):
+        values = read_value(key(name), Said(values, name, numbers=True))
+    return np.atleast_1d(np.asarray(values, dtype=float))
+
+
+def _launch(question: Question, texts: Loads) -> tuple[Scenario, Loads]:
+    """Return the launch that serves all rows, and the rows with their images in the prompt."""
+    good = texts.reasons() == ""
+    asked = _with_loads(question, [int(getattr(texts, name)[good].max(initial=1)) for name in LOADS])
+    pictures = asked.workload.prompt - asked.workload.text
+    loads = replace(texts, prompt=texts.prompt + pictures)
+    if "max_len" not in question.said:
+        longest = int((loads.prompt + loads.generate)[good].max(initial=1))
+        asked = _as_long(asked, longest)
+    return asked, loads
+
+
+def _with_loads(question: Question, values: list[int]) -> Scenario:
+    said = {name: Said(value, name, numbers=True) for name, value in zip(LOADS, values, strict=True)}
+    return scenario(replace(question, said={**question.said, **said}))
+
+
+def _as_long(asked: Scenario, tokens: int) -> Scenario:
+    return replace(asked, settings=replace(asked.settings, max_len=tokens))
+
+
+def plan_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Answer a plan for each row of a frame; see `kvcalc.api.plan_frame`."""
+    import pandas as pd
+
+    found: dict[str, NDArray[Any]] = {name: np.full(len(frame), np.nan) for name in _NUMBERS}
+    found |= {name: np.full(len(frame), None, dtype=object) for name in _OTHERS}
+    for rows in _groups(frame):
+        group = frame.iloc[rows]
+        if len(rows) > 1 and _answer_together(group, rows, found):
+            continue
+        for place, row in zip(rows, group.to_dict("records"), strict=True):
+            for name, value in _answer_alone(row).items():
+                found[name][place] = value
+    return pd.DataFrame({name: found[name] for name in COLUMNS}, index=frame.index).infer_objects()
+
+
+COLUMNS = (
+    *("fits", "sessions", "first_limit", "kv_bytes_per_token", "kv_need", "kv_pool", "weights"),
+    *("tokens_per_second", "prefill_time", "offload_verdict", "break_even_bandwidth", "reason"),
+)
+"""What a frame is answered with, in this order."""
+
+_OTHERS = ("fits", "first_limit", "offload_verdict", "reason")
+_NUMBERS = tuple(name for name in COLUMNS if name not in _OTHERS)
+
+
+def _groups(frame: "pd.DataFrame") -> list[Rows]:
+    """Return the rows of each launch: those that agree in everything but the load."""
+    import pandas as pd
+
+    codes = []
+    for name in frame.columns:
+        if name not in LOADS:
+            # Mappings, as tiers are, have no hash; what they print says as much.
+            column = frame[name].map(repr) if frame[name].dtype == object else frame[name]
+            codes.append(pd.factorize(column, use_na_sentinel=False)[0])
+    if not codes:
+        return [np.arange(len(frame))]
+    _, group = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+
+
+def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray[Any]]) -> bool:
+    """Fill in the rows of one launch if they can be answered together, and say whether they could."""
+    columns = []
+    for name in LOADS:
+        values = group.get(name)
+        if values is None:
+            columns.append(np.full(len(group), float(getattr(DEFAULTS, name))))
+        elif values.dtype.kind in "iuf":
+            columns.append(values.fillna(getattr(DEFAULTS, name)).to_numpy(dtype=float))
+        else:
+            return False  # texts with units, read one by one
+    texts = Loads(*columns)
+    first = {name: value for name, value in _said(group.iloc[0].to_dict()).items() if name not in LOADS}
+    if (texts.reasons() != "").any() or {"gpu_layers", "cached"} & set(first):
+        return False
+    try:
+        question = question_of(first.pop("model", None), first.pop("on", None), **first)
+        asked, loads = _launch(question, texts)
+        pieces = [np.arange(len(rows))] if "max_len" in first else _by_length(asked, loads)
+        for piece in pieces:
+            _fill(asked, question, loads.only(piece), rows[piece], found)
+    except (KvcalcError, TypeError):
+        return False  # each row says its own reason
+    return True
+
+
+def _by_length(asked: Scenario, loads: Loads) -> list[Rows]:
+    """Return the rows that one launch answers alike, where each row is a launch of its own length.
+
+    A launch's length seldom changes what it allocates; where the shortest and the longest agree, all
+    do.  Else rows of each length stand alone.
+    """
+    lengths = loads.prompt + loads.generate
+    ends = [launch_of(_as_long(asked, int(end))) for end in (lengths.min(), lengths.max())]
+    probes = np.unique(np.quantile(lengths, np.linspace(0, 1, 9)).round())
+    memories = [(float(end.memory.kv_pool), float(end.memory.weights)) for end in ends]
+    held = [(end.speed.layout.per_gpu, list(np.asarray(end.speed.layout.reserved(probes)))) for end in ends]
+    if memories[0] == memories[1] and held[0] == held[1]:
+        return [np.arange(len(lengths))]
+    _, group = np.unique(lengths, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+
+
+def _fill(
+    asked: Scenario, question: Question, loads: Loads, rows: Rows, found: dict[str, NDArray[Any]]
+) -> None:
+    if "max_len" not in question.said:
+        asked = _as_long(asked, int((loads.prompt + loads.generate).max()))
+    launch, batch = launch_of(asked), batch_of(asked, loads)
+    hit = read_value(key("hit"), question.said["hit"]) if "hit" in question.said else 1.0
+    best = best_tiers(launch.speed, loads, np.floor(hit * loads.prompt), batch)
+    answered = {
+        "fits": batch.fits,
+        "sessions": batch.sessions,
+        "first_limit": batch.first_limit,
+        "kv_bytes_per_token": launch.speed.layout.bytes_per_token,
+        "kv_need": batch.kv_need,
+        "kv_pool": batch.memory.kv_pool,
+        "weights": batch.memory.weights,
+        "tokens_per_second": batch.tokens_per_second,
+        "prefill_time": batch.prefill_time,
+        "offload_verdict": best.verdict,
+        "break_even_bandwidth": best.break_even,
+    }
+    for name, values in answered.items():
+        found[name][rows] = values
+
+
+def _said(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the cells of a row that say something, as Python values."""
+    return {str(name): _plain(value) for name, value in row.items() if value is not None and value == value}
+
+
+def _answer_alone(row: Mapping[Any, Any]) -> dict[str, Any]:
+    try:
+        result = plan(**_said(row))
+    except (KvcalcError, TypeError) as error:
+        return {"reason": str(error)}
+    best = max(result.offload, key=lambda tier: float(tier.speedup), default=None)
+    return {
+        "fits": result.fits,
+        "sessions": result.capacity.sessions,
+        "first_limit": result.first_limit,
+        "kv_bytes_per_token": result.kv.bytes_per_token,
+        "kv_need": result.capacity.need,
+        "kv_pool": result.memory.kv_pool,
+        "weights": result.memory.weights,
+        "tokens_per_second": result.decode.tokens_per_second,
+        "prefill_time": result.prefill.time,
+        "offload_verdict": best.verdict if best else None,
+        "break_even_bandwidth": best.break_even_bandwidth if best else None,
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of a frame
+    """Return a cell as a Python value: whole floats, which pandas makes of counts with blanks, as ints."""
+    value = value.item() if hasattr(value, "item") else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value

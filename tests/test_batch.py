@@ -1,0 +1,172 @@
+"""Many loads at once give what each of them gives alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kvcalc
+from kvcalc.api import plan_batch
+from kvcalc.errors import SettingsError
+from kvcalc.planning.batch import CHUNK
+
+LAUNCHES = [
+    {"model": "llama-3.1-8b", "on": "h100-sxm-80gb"},
+    {"model": "llama-3.1-70b", "on": "h100-sxm-80gb", "engine": "vllm", "tp": 4, "pp": 2, "dp": 2},
+    {"model": "deepseek-v3", "on": "h200-sxm-141gb", "engine": "vllm", "tp": 8, "spec_tokens": 1},
+    {"model": "gpt-oss-120b", "on": "h100-sxm-80gb", "engine": "sglang", "tp": 2, "rate": 0.5},
+    {"model": "qwen3-next-80b-a3b", "on": "h200-sxm-141gb", "engine": "vllm", "tp": 2},
+    {"model": "gemma-3-27b", "on": "rtx-4090", "engine": "llama.cpp", "weights_dtype": "int4"},
+    {"model": "qwen3-32b", "on": "h100-sxm-80gb", "tp": 2, "draft": "qwen3-0.6b", "spec_tokens": 3},
+    {"model": "llama-3.1-8b", "on": "l4", "lora": 4, "prefill_rate": 3000.0},
+    {"model": "mamba-2.8b", "on": "a100-sxm-80gb", "prefill": 0.2},
+    {"model": "llava-1.5-7b", "on": "l40s", "images": 2, "image_tokens": 576},
+    {"model": "llama-3.1-70b", "on": "l4", "concurrency": 3},  # no room for KV
+]
+
+
+def rows(count, seed=11):
+    draw = np.random.default_rng(seed)
+    return (
+        draw.integers(1, 40_000, count),
+        draw.integers(1, 3_000, count),
+        draw.integers(1, 200, count),
+    )
+
+
+@pytest.mark.parametrize(
+    "launch", LAUNCHES, ids=lambda launch: f"{launch['model']} {launch.get('engine', '')}"
+)
+def test_each_row_is_the_plan_of_its_load(launch):
+    said = {name: value for name, value in launch.items() if name != "concurrency"}
+    prompt, generate, concurrency = rows(7)
+    batch = plan_batch(**said, prompt=prompt, generate=generate, concurrency=concurrency)
+    pictures = said.get("images", 0) * said.get("image_tokens", 0)
+    longest = int((prompt + pictures + generate).max())
+    for index in range(len(prompt)):
+        load = {"prompt": prompt[index], "generate": generate[index], "concurrency": concurrency[index]}
+        alone = kvcalc.plan(**said, **{k: int(v) for k, v in load.items()}, max_len=longest)
+        numbers = {
+            "kv_need": alone.capacity.need,
+            "kv_utilization": alone.capacity.utilization,
+            "kv_shortfall": alone.capacity.shortfall,
+            "sessions": alone.capacity.sessions,
+            "bandwidth_utilization": alone.bandwidth.utilization,
+            "prefill_time": alone.prefill.time,
+            "prefill_low": alone.prefill.range[0],
+            "prefill_high": alone.prefill.range[1],
+            "step_time": alone.decode.step_time,
+            "step_low": alone.decode.range[0],
+            "step_high": alone.decode.range[1],
+            "tokens_per_second": alone.decode.tokens_per_second,
+        }
+        for name, value in numbers.items():
+            assert getattr(batch, name)[index] == pytest.approx(value, rel=1e-9), name
+        assert batch.memory == alone.memory
+        assert batch.first_limit[index] == alone.first_limit
+        assert batch.bound[index] == alone.decode.bound
+        assert batch.fits[index] == alone.fits
+        assert batch.reason[index] == ""
+
+
+def test_chunks_leave_no_seam():
+    loads = dict(zip(("prompt", "generate", "concurrency"), rows(CHUNK + 3), strict=True))
+    whole = plan_batch("llama-3.1-8b", on="h100-sxm-80gb", max_len=50_000, **loads)
+    tail = {name: values[-5:] for name, values in loads.items()}
+    end = plan_batch("llama-3.1-8b", on="h100-sxm-80gb", max_len=50_000, **tail)
+    assert len(whole) == CHUNK + 3
+    for name in ("kv_need", "step_time", "prefill_time", "sessions"):
+        assert (getattr(whole, name)[-5:] == getattr(end, name)).all()
+
+
+def test_a_bad_row_says_why_and_hides_no_other():
+    prompt = np.array([4000.0, 0.0, 4000.5, np.nan, 4000.0])
+    batch = plan_batch("llama-3.1-8b", on="h100-sxm-80gb", prompt=prompt)
+    assert [bool(text) for text in batch.reason] == [False, True, True, True, False]
+    assert np.isnan(batch.step_time).tolist() == [False, True, True, True, False]
+    assert batch.fits.tolist() == [True, False, False, False, True]
+    assert batch.first_limit.tolist()[1] == ""
+    assert batch.step_time[0] == batch.step_time[4]
+    assert batch.columns()["reason"][1].startswith("prompt must be")
+
+
+def test_one_load_may_be_text_and_meet_arrays_of_others():
+    batch = plan_batch("llama-3.1-8b", on="h100-sxm-80gb", prompt="4Ki", concurrency=[1, 2, 3])
+    assert batch.kv_need.tolist() == [n * (4096 + 512) * 131072 for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"hit": 0.5}, "no restore"),
+        ({"tiers": {"dram": {"bandwidth": "50 GB/s"}}}, "tiers.dram"),
+        ({"gpu_layers": 10, "engine": "llama.cpp"}, "--gpu-layers"),
+        ({"prompt": [1, 2], "concurrency": [1, 2, 3]}, "prompt"),
+        ({"prompt": ["many", "few"]}, "prompt"),
+    ],
+)
+def test_what_a_batch_cannot_answer_is_refused(said, says):
+    with pytest.raises(SettingsError) as caught:
+        plan_batch("llama-3.1-8b", on="h100-sxm-80gb", **said)
+    assert says in str(caught.value)
+
+
+def test_a_frame_of_several_launches_answers_each_row_as_a_plan():
+    prompt, generate, concurrency = rows(24, seed=5)
+    frame = pd.DataFrame(
+        {
+            "model": ["llama-3.1-8b", "deepseek-v3", "gpt-oss-120b"] * 8,
+            "on": ["h100-sxm-80gb", "h200-sxm-141gb", "h100-sxm-80gb"] * 8,
+            "tp": [1, 8, 2] * 8,
+            "pp": [1, 1, 2] * 8,
+            "engine": ["vllm", "vllm", "sglang"] * 8,
+            "hit": [0.5, np.nan, 0.9] * 8,
+            "pool": [8e9, np.nan, np.nan] * 8,
+            "prompt": prompt,
+            "generate": generate,
+            "concurrency": concurrency * 4,
+        },
+        index=[f"row {i}" for i in range(24)],
+    )
+    together = kvcalc.plan_frame(frame)
+    assert list(together.index) == list(frame.index)
+    seen = set()
+    for name, row in frame.iterrows():
+        said = {key: value for key, value in row.items() if value == value}
+        alone = kvcalc.plan(**{k: v.item() if hasattr(v, "item") else v for k, v in said.items()})
+        found = together.loc[name]
+        best = max(alone.offload, key=lambda tier: tier.speedup)
+        seen.add((best.mode, best.verdict))
+        assert found["fits"] == alone.fits
+        assert found["first_limit"] == alone.first_limit
+        assert found["offload_verdict"] == best.verdict
+        numbers = {
+            "sessions": alone.capacity.sessions,
+            "kv_bytes_per_token": alone.kv.bytes_per_token,
+            "kv_need": alone.capacity.need,
+            "kv_pool": alone.memory.kv_pool,
+            "weights": alone.memory.weights,
+            "tokens_per_second": alone.decode.tokens_per_second,
+            "prefill_time": alone.prefill.time,
+        }
+        for column, value in numbers.items():
+            assert found[column] == pytest.approx(value, rel=1e-9), column
+        if best.break_even_bandwidth is None:
+            assert pd.isna(found["break_even_bandwidth"])
+        else:
+            assert found["break_even_bandwidth"] == pytest.approx(best.break_even_bandwidth, rel=1e-9)
+    assert len(seen) > 1  # both modes of offload, or more than one verdict
+
+
+def test_a_bad_row_of_a_frame_says_what_plan_says():
+    frame = pd.DataFrame(
+        {
+            "model": ["llama-3.1-8b", "llama-3.1-8b", "lama", "lama"],
+            "on": "h100-sxm-80gb",
+            "prompt": [4000, 0, 4000, 4000],
+        }
+    )
+    answer = kvcalc.plan_frame(frame)
+    assert answer["fits"].tolist()[0] is True
+    assert "1 or more" in answer["reason"].tolist()[1]
+    assert "lama" in answer["reason"].tolist()[2]
+    assert answer["reason"].isna().tolist() == [True, False, False, False]
