@@ -7,6 +7,7 @@ from docs.writers.markdown import document, escape, prose, table
 from docs.writers.source import remark
 from kvcalc import profiles
 from kvcalc.catalog import hardware
+from kvcalc.listings import hardware_table
 from kvcalc.output.format import binary_text, human
 from kvcalc.profiles import Hardware
 
@@ -41,7 +42,24 @@ def page() -> str:
         "(decode). Each profile has every value as its source prints it; `kvcalc hardware show NAME` "
         "prints them.",
         *blocks,
+        *_parts("instances", "Machines that one rents or buys whole; `--on` takes them too."),
+        *_parts("hosts", "DRAM of one socket or module, all channels together, on paper."),
+        *_parts("drives", "Large sequential reads, and random reads of 4 KiB."),
+        *_parts("nics", "One direction, all ports together."),
     )
+
+
+def _parts(kind: str, about: str) -> list[str]:
+    """Return the section of one kind of part: its list, as `kvcalc hardware list --kind` shows it."""
+    listed = hardware_table(kind=kind)
+    header = [column.name.replace("_", " ") for column in listed.columns]
+    rows = [
+        [f"[{row[0]}](../hardware/{kind}/{row[0]}.yaml)"]
+        + [column.text(item) for column, item in zip(listed.columns[1:], row[1:], strict=True)]
+        for row in listed.rows
+    ]
+    align = "".join("r" if column.unit else "l" for column in listed.columns)
+    return [f"## {kind.capitalize() if kind != 'nics' else 'NICs'}", about, table(header, rows, align)]
 
 
 def _kinds() -> str:
