@@ -104,11 +104,15 @@ def odd_rows() -> list[Row]:
     ]
 
 
-def fit(rows: Sequence[Row]) -> np.ndarray:
-    """Return the logarithms of all shares: Gauss-Newton with a prior on each."""
-    prior = np.log([*(kind.prior for kind in KINDS for _ in range(2)), PRIOR_EXPERTS, PRIOR_FIXED])
-    logs = prior.copy()
-    for _ in range(ROUNDS):
+def priors() -> np.ndarray:
+    """Return the logarithms of all that is fitted, as they are before any row is seen."""
+    return np.log([*(kind.prior for kind in KINDS for _ in range(2)), PRIOR_EXPERTS, PRIOR_FIXED])
+
+
+def fit(rows: Sequence[Row], logs: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
+    """Return the logarithms that fit best, from a guess on: Gauss-Newton with a prior on each."""
+    prior = priors()
+    for _ in range(rounds):
         off = np.array([row.residual(logs) for row in rows])
         slopes = np.stack([_moved(rows, logs, i) - off for i in range(len(logs))], axis=1) / STEP
         matrix = np.vstack([slopes, np.eye(len(logs)) / PRIOR_SPREAD])
@@ -167,7 +171,7 @@ def summary(kind: Kind, index: int, logs: np.ndarray, rows: Sequence[Row]) -> Ma
 def main() -> None:
     """Fit, write the file, and print what came out."""
     rows = odd_rows()
-    logs = fit(rows)
+    logs = fit(rows, priors())
     kinds = [summary(kind, index, logs, rows) for index, kind in enumerate(KINDS)]
     experts, fixed = (float(f"{math.exp(log):.3g}") for log in logs[-2:])
     OUTPUT.write_text(
