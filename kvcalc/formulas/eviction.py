@@ -40,26 +40,26 @@ class SwapTime:
         return self.out + self.back
 
 
-def recompute_time(tokens: Tokens, time_per_token: SecondsPerToken) -> Seconds:
-    r"""How long does it take to compute an evicted sequence again?
+def recompute_time(tokens: Tokens, time_per_token: SecondsPerToken, kept: Tokens = 0.0) -> Seconds:
+    r"""How long does it take to compute again what an evicted sequence lost?
 
-    .. math:: C_r = n t
+    .. math:: C_r = (n - k) t
 
     Parameters
     ----------
-    tokens : n, tokens to compute again: prompt and what was generated so far [token]
+    tokens : n, tokens of the sequence: prompt and what was generated so far [token]
     time_per_token : t, prefill time per token [second/token]
+    kept : k, tokens at the front whose KV stays, 0 where all of it is dropped [token]
 
     Raises
     ------
     DomainError
-        If an argument is negative.
+        If an argument is negative or `kept` is more than `tokens`.
 
     Notes
     -----
     Linear, so too low for long contexts, where attention grows with the square; then use
-    `prefill_time` with `new` = n and `cached` = 0, or `cached` = the prefix that stayed when only the
-    tail was dropped.  Beside other work these are GPU-seconds rather than latency.
+    `prefill_time` with `new` = n - k and `cached` = k.  Beside other work these are GPU-seconds rather than latency.
 
     References
     ----------
@@ -67,10 +67,12 @@ def recompute_time(tokens: Tokens, time_per_token: SecondsPerToken) -> Seconds:
 
     Examples
     --------
-    >>> print(recompute_time(32_000, 0.08e-3))
-    2.56
+    >>> print(recompute_time(32_000, 0.08e-3), recompute_time(32_000, 0.08e-3, kept=30_000))
+    2.56 0.16
     """
-    return not_negative(tokens, "tokens") * not_negative(time_per_token, "time_per_token")
+    stays = refuse(not_negative(kept, "kept"), kept > tokens, "kept must not be more than tokens")
+    dropped = not_negative(tokens, "tokens") - stays
+    return dropped * not_negative(time_per_token, "time_per_token")
 
 
 def price_ratio(tokens_done: Tokens, tokens_remaining: Tokens) -> Share:
