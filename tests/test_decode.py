@@ -229,6 +229,10 @@ def test_layers_left_on_the_host_by_hand():
     on_host = (2 * 16 * LAYER + 1100 * 65536) / (0.8 * 50e9)
     assert found.decode.host_time == pytest.approx(on_host)
     assert found.decode.step_time == pytest.approx(on_gpu + on_host)
+    # the 1,000 prompt tokens go in two steps of 512, each of which copies the host's layers over PCIe
+    whole = planned(engine="llama.cpp", generate=200, prompt=1000)
+    link = load_hardware("h100-sxm-80gb").host_to_device.bandwidth
+    assert found.prefill.time - whole.prefill.time == pytest.approx(2 * 2 * 16 * LAYER / link)
 
 
 def test_all_layers_on_the_gpu_leave_the_host_the_embedding():

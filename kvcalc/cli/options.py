@@ -37,7 +37,6 @@ _METAVARS = {
     "number": "NUMBER",
     "byte": "BYTES",
     "second": "TIME",
-    "byte/second": "BYTES/S",
     "token/second": "TOKENS/S",
     "byte/second": "RATE",
     "1/second": "PER SECOND",

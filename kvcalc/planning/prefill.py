@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kvcalc.engines.layout import Layout
+from kvcalc.formulas.capacity import sweep_time
 from kvcalc.formulas.collective import all_reduce_time
 from kvcalc.formulas.prefill import dense_flop_per_token, prefill_flops, prefill_time
 from kvcalc.parameters import Parameters
@@ -40,6 +41,7 @@ class PrefillModel:
     scenario: Scenario
     parameters: Parameters | None
     layout: Layout
+    copied: float = 0.0  # weights that each step copies from host memory, of layers left there [byte]
 
     @cached_property
     def compute_dtype(self) -> str:
@@ -145,7 +147,7 @@ class PrefillModel:
         """Return the times of products and of attention at their full peaks, and of what is no computing."""
         products_time = (self.flop_per_token * new + self._head) / self.products_peak(pace)
         attention_time = self._attention(new, cached) / self.attention_peak
-        return products_time, attention_time, pace.handling * (new + cached) + self._all_reduces(new)
+        return products_time, attention_time, self._no_computing(new, cached, pace)
 
     def time(self, new: Tokens, cached: Tokens = 0.0, pace: Pace | None = None) -> Seconds:
         """Time of prefilling `new` tokens on `cached` ones; scalars and arrays alike."""
@@ -165,7 +167,7 @@ class PrefillModel:
         """Whole chunks, then the rest: each step reads the weights and the KV before it once."""
         steps = np.ceil(np.asarray(new) / self.chunk)[()] - 1
         whole = np.maximum(steps, 0) * self.chunk
-        fixed = pace.fixed + pace.handling * (new + cached) + self._all_reduces(new, run)
+        fixed = pace.fixed + self._no_computing(new, cached, pace, run)
         last = self._steps(new - whole, cached + whole, 1.0, pace, run, self._head, fixed)
         time = last
         if np.any(whole > 0):
@@ -201,6 +203,17 @@ class PrefillModel:
             attention_efficiency=pace.attention,
         )
         return time
+
+    def _no_computing(
+        self, new: Tokens, cached: Tokens, pace: Pace, run: Callable[..., Any] = _call
+    ) -> Seconds:
+        """Time of what grows with the tokens and is neither product nor attention."""
+        time = pace.handling * (new + cached) + self._all_reduces(new, run)
+        if not self.copied:
+            return time
+        link = self.scenario.hardware.host_to_device.bandwidth
+        one: Seconds = run(sweep_time, size=self.copied, bandwidth=link)
+        return time + np.ceil(new / self.chunk) * one
 
     def _all_reduces(self, new: Tokens, run: Callable[..., Any] = _call) -> Seconds:
         """Time in which the ranks of a layer add up their results: over their own link, else by the host."""

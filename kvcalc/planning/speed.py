@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from kvcalc.engines import lay_out
 from kvcalc.engines.layout import Layout
+from kvcalc.parameters import Parameters
 from kvcalc.planning.decode import DecodeModel, HostLayers
 from kvcalc.planning.drafting import draft_of
 from kvcalc.planning.memory import counted, weight_bytes
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.placement import Placement, host_bandwidth
 from kvcalc.planning.prefill import PrefillModel
+from kvcalc.planning.reads import weight_reads
 from kvcalc.scenario import Scenario
 
 
@@ -27,13 +29,25 @@ def speed_of(scenario: Scenario, layout: Layout, book: Notebook, place: Placemen
     """Return the speed models of a scenario, of which the GPUs hold `layout`."""
     held = scenario if place is None else place.gpu
     parameters, weights = counted(held, book), weight_bytes(held, book)
-    prefill = PrefillModel(scenario, parameters if place is None else counted(scenario, book), layout)
+    prefill = _prefill(scenario, parameters, layout, book, place)
     dtype = prefill.compute_dtype
     draft = draft_of(held, parameters, layout)
     host = None if place is None else _host_layers(place, dtype, book)
     return Speed(
         scenario, layout, prefill, DecodeModel(held, parameters, weights, layout, dtype, draft, host)
     )
+
+
+def _prefill(
+    scenario: Scenario, held: Parameters | None, layout: Layout, book: Notebook, place: Placement | None
+) -> PrefillModel:
+    """Return the prefill; llama.cpp computes it on the GPU, with host layers copied there in each step."""
+    if place is None:
+        return PrefillModel(scenario, held, layout)
+    host = counted(place.host, book)
+    copied = 0.0 if host is None else weight_reads(host, place.host.settings).all
+    book.assume("prefill copies the weights of host layers to the GPU in each step of --ubatch tokens")
+    return PrefillModel(scenario, counted(scenario, book), layout, copied)
 
 
 def _host_layers(place: Placement, dtype: str, book: Notebook) -> HostLayers:
