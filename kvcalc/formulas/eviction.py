@@ -59,7 +59,8 @@ def recompute_time(tokens: Tokens, time_per_token: SecondsPerToken, kept: Tokens
     Notes
     -----
     Linear, so too low for long contexts, where attention grows with the square; then use
-    `prefill_time` with `new` = n - k and `cached` = k.  Beside other work these are GPU-seconds rather than latency.
+    `prefill_time` with `new` = n - k and `cached` = k.  Beside other work these are GPU-seconds rather
+    than latency.
 
     References
     ----------

@@ -182,7 +182,8 @@ def overrun_slope(running: Count, held: Tokens, deviation: Tokens, pool: Tokens)
 
     Notes
     -----
-    φ is the normal density.  Small in an empty pool and in one that is always full; largest where the load just fills it.
+    φ is the normal density.  Small in an empty pool and in one that is always full; largest where the
+    load just fills it.
 
     References
     ----------
