@@ -6,6 +6,7 @@ from typing import Any
 from kvcalc.output.fields import text
 from kvcalc.output.format import bar, binary_text, bytes_text, human, label, parts_text, range_text
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
+from kvcalc.output.pages.decode import decode_notes
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
@@ -133,9 +134,9 @@ def _speed(result: PlanResult) -> Grid:
         ),
     ]
     cost = text(result, "cost_per_million_tokens")
-    notes = (
-        (f"One million generated tokens cost {cost}.",) if result.cost_per_million_tokens is not None else ()
-    )
+    notes = decode_notes(result)
+    if result.cost_per_million_tokens is not None:
+        notes += (f"One million generated tokens cost {cost}.",)
     return grid("Speed", ("", "time", "range", ""), "lrrl", rows, notes)
 
 
