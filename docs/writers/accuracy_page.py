@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.writers.markdown import code, document, escape, table
+from docs.writers.prefill_section import prefill_blocks
 
 RECORD = Path(__file__).resolve().parents[1] / "accuracy.json"
 MEMORY = RECORD.with_name("available_memory.json")
@@ -124,8 +125,9 @@ def page() -> str:
         table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
         *(block for name in known for block in _details(name, record[name])),
         *_memory(),
+        *prefill_blocks(),
         "## What is not measured",
-        "- Times. Prefill, decode and restore times are modelled, and shown as a range; see "
+        "- Other times. Decode and restore times are modelled, and shown as a range; see "
         "[hardware.md](hardware.md) for how each share is known.\n"
         "- The parts of memory besides weights and KV, one by one. They are modelled and assumed; `--pool` "
         "replaces them.\n"

@@ -55,7 +55,7 @@ MISSES = {
     "ceph-gaudi3-70b-16384": GAUDI,
     "ceph-gaudi3-70b-65536": GAUDI,
     "ceph-gaudi3-70b-129000": "an outlier of its own series: 2.4 times the time at 98,304 tokens",
-    "weka-70b-100k": "a vendor's figure from a press copy, without the layout; two GPUs would take as long",
+    "weka-70b-100k": "a vendor's figure without the layout; two or three GPUs would take as long",
     "llmd-p2p-oss120b-guide-8192": REVISION,
     "llmd-p2p-oss120b-guide-32768": REVISION,
     **{
@@ -85,6 +85,7 @@ def measured():
                 kind: summary([r for r in rows if r["kind"] == kind and not r["fitted"]])
                 for kind in TOLERANCE
             },
+            "ttft_pair, new": summary([row for row in rows if is_new(row, rows)]),
             "fitted on": summary([row for row in rows if row["fitted"]]),
         },
         "rows": rows,
@@ -110,6 +111,13 @@ def entry(case):
     }
 
 
+def is_new(row, rows):
+    """Tell whether an even row is a measurement of its own: two tiers may share one miss."""
+    what = ("machine", "model", "tokens", "measured")
+    fitted = {tuple(other[key] for key in what) for other in rows if other["fitted"]}
+    return row["kind"] == "ttft_pair" and not row["fitted"] and tuple(row[key] for key in what) not in fitted
+
+
 def summary(rows):
     errors = [abs(row["error"]) for row in rows]
     return {
@@ -124,11 +132,16 @@ def test_the_median_error_of_a_kind_is_within_its_tolerance(kind):
     assert measured()["kinds"][kind]["median"] <= TOLERANCE[kind]
 
 
+def test_even_rows_that_repeat_no_fitted_measurement_are_as_good():
+    assert measured()["kinds"]["ttft_pair, new"]["median"] <= TOLERANCE["ttft_pair"]
+
+
 def test_every_kind_has_the_rows_that_can_be_predicted():
     assert {kind: found["rows"] for kind, found in measured()["kinds"].items()} == {
         "ttft_pair": 33,
         "prefill_only": 32,
         "suffix_prefill": 10,
+        "ttft_pair, new": 29,
         "fitted on": 32,
     }
     # 78 + 32 + 10 rows in the file: what is not predicted is listed with the reason
