@@ -3,6 +3,7 @@
 import numpy as np
 
 from kvcalc.formulas._domain import Words, not_negative, positive, refuse, select, word
+from kvcalc.formulas._normal import complementary_error
 from kvcalc.formulas.transfer import burst_time
 from kvcalc.quantity import (
     Bytes,
@@ -332,7 +333,8 @@ def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
     References
     ----------
     P(G > 0) - P(G < 0) of a normal distribution whose central 90 % is the interval, Phi its cumulative
-    function.  The error function behind it by M. Abramowitz, I. Stegun, Handbook of Mathematical Functions (1964), 7.1.26, within 1.5e-7.
+    function.  The error function behind it by M. Abramowitz, I. Stegun, Handbook of Mathematical
+    Functions (1964), 7.1.26, within 1.5e-7.
 
     Examples
     --------
@@ -344,19 +346,13 @@ def confidence(gain_low: Seconds, gain_high: Seconds) -> Share:
     certain = width == 0
     # Without a width only the sign is left: a margin of any size is certain, none is an exact tie.
     scaled = select(certain, np.sign(margin) * _CERTAIN, margin / select(certain, 1.0, width))
-    return _erf(NINETY_PERCENT / np.sqrt(2) * scaled)
+    return 1 - complementary_error(NINETY_PERCENT / np.sqrt(2) * scaled)
 
 
 NINETY_PERCENT = 1.6448536269514722
 """Half width of the central 90 % of a normal distribution, in standard deviations [1]."""
 
 _CERTAIN = 10.0  # margin over width at which the error function is 1 to the last digit
-
-
-def _erf(x: Real) -> Real:
-    t = 1 / (1 + 0.3275911 * x)
-    series = 0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
-    return 1 - series * t * np.exp(-x * x)
 
 
 def _ordered(low: Real, high: Real) -> Real:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kvcalc.formulas._domain import not_negative, positive, refuse, select, share
+from kvcalc.formulas._domain import not_negative, positive, refuse, share
+from kvcalc.formulas._normal import upper_tail
 from kvcalc.quantity import (
     Bytes,
     Count,
@@ -21,10 +22,6 @@ Functions (1964), table 26.5."""
 
 NO_SPARE = "no time is left for decode: prefill, growth of the step and recompute take all of it"
 """Why a number of running sequences does not exist."""
-
-# Rational approximation of the error function, Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7.
-_P = 0.3275911
-_A = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
 def victim_price(cost: Seconds, freed: Bytes) -> SecondsPerByte:
@@ -160,7 +157,7 @@ def overrun_probability(running: Count, held: Tokens, deviation: Tokens, pool: T
     >>> print(overrun_probability(20, 2150, 2000.0, 50_000))
     0.21692
     """
-    return _tail(_room(running, held, deviation, pool))
+    return upper_tail(_room(running, held, deviation, pool))
 
 
 def overrun_slope(running: Count, held: Tokens, deviation: Tokens, pool: Tokens) -> Share:
@@ -196,7 +193,8 @@ def overrun_slope(running: Count, held: Tokens, deviation: Tokens, pool: Tokens)
     """
     room, n = _room(running, held, deviation, pool), positive(running, "running")
     steepness = (pool + n * held) / (2 * n * deviation * np.sqrt(n))
-    return steepness * np.exp(-room * room / 2) / np.sqrt(2 * np.pi)
+    density: Share = np.exp(-room * room / 2) / np.sqrt(2 * np.pi)
+    return steepness * density
 
 
 def safe_concurrency(
@@ -323,14 +321,3 @@ def _room(running: Count, held: Tokens, deviation: Tokens, pool: Tokens) -> Coun
     n = positive(running, "running")
     spread = positive(deviation, "deviation") * np.sqrt(n)
     return (positive(pool, "pool") - n * not_negative(held, "held")) / spread
-
-
-def _tail(z: Count) -> Share:
-    """Return the probability that a standard normal variable exceeds `z`."""
-    x = np.abs(z) / np.sqrt(2.0)
-    t = 1 / (1 + _P * x)
-    series = 0.0 * t
-    for coefficient in reversed(_A):
-        series = (series + coefficient) * t
-    half = series * np.exp(-x * x) / 2
-    return select(z >= 0, half, 1 - half)
