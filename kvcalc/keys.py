@@ -173,7 +173,15 @@ KEYS: tuple[Key, ...] = (
         "Times",
         commands=("restore",),
     ),
-    Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_PLAN),
+    Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_RESTORE),
+    Key(
+        "draws",
+        "integer",
+        "Monte Carlo draws over all ranges; 0 judges by their ends [0]",
+        group="Ranges",
+        commands=_RESTORE,
+    ),
+    Key("seed", "integer", "Seed of the random numbers [1]", group="Ranges", commands=_RESTORE),
 )
 
 TIER_UNITS: Mapping[str, str] = MappingProxyType(
@@ -197,6 +205,21 @@ _OTHER_UNITS: Mapping[str, str] = MappingProxyType(
 def key(name: str) -> Key:
     """Return the key of this name, or raise KeyError."""
     return next(item for item in KEYS if item.name == name)
+
+
+def unit_of_key(name: str) -> str:
+    """Return the base unit of an input by its dotted key, such as a range has one.
+
+    >>> unit_of_key("tiers.dram.setup"), unit_of_key("hit"), unit_of_key("prefill_efficiency")
+    ('second', '1', '1')
+    """
+    last = name.rpartition(".")[2]
+    if name.startswith("tiers."):
+        return TIER_UNITS[last]
+    if last.endswith("_efficiency"):
+        return "1"
+    found = next((item for item in KEYS if item.name == name), None)
+    return "second" if found is None else found.unit or _KIND_UNITS[found.kind]
 
 
 def input_units(inputs: Mapping[str, Any]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from kvcalc.bodies import plain, public, units_of
 from kvcalc.keys import input_units
+from kvcalc.offload_results import BreakEvenCurve, CurvePoint, Fleet, GainRange, Handover, Split, Swing
 from kvcalc.quantity import (
     Bytes,
     BytesPerSecond,
@@ -310,17 +311,8 @@ class Offload:
     verdict: Verdict  # which is faster
     confidence: Share  # 0 a coin toss, 1 certain under the ranges
     reason: str  # the verdict in words
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """The break-even at one prefix length, with the suffix of the question after it."""
-
-    cached: Tokens  # length of the prefix
-    bytes: Bytes  # to restore, per GPU
-    recompute: Seconds  # prefill of prefix and suffix
-    remaining: Seconds  # prefill of the suffix behind the prefix
-    break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
+    gain: GainRange | None = None  # time that restoring saves, over the ranges
+    split: Split | None = None  # one part computed while the other is loaded; null for streaming
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +323,8 @@ class RestoreResult(Result):
     break_even_bandwidth: BytesPerSecond | None  # of the first row
     reason: str | None  # why there is no break-even
     curve: tuple[CurvePoint, ...] = ()  # over the prefix length, where a model says how the times grow
+    tornado: tuple[Swing, ...] = ()  # what each uncertain input does, the largest swing first
+    break_even_curve: BreakEvenCurve | None = None  # over the input that --curve names
 
     SCHEMA = "kvcalc.restore/1"
 
@@ -386,6 +380,9 @@ class PlanResult(Result):
     flips: tuple[Flip, ...]  # what would change the answers
     cost_per_million_tokens: Dollars | None  # null without --price
     host: HostShare | None = None  # null where the GPU holds all layers
+    tornado: tuple[Swing, ...] = ()  # what each uncertain input does, the largest swing first
+    fleet: Fleet | None = None  # all replicas under --rate, with the tiers and without; else null
+    transfer: Handover | None = None  # from prefill to decode workers with --disaggregate; else null
 
     SCHEMA = "kvcalc.plan/1"
 

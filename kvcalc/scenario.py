@@ -1,5 +1,6 @@
 """One question: a model, a machine and a workload, with everything the user chose to override."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,20 @@ from kvcalc.results import Source
 ACCEPTANCE = 0.7
 """Share of drafted tokens that the model accepts where none is given [1]; assumed: EAGLE and MTP heads
 are reported between 0.6 and 0.9 for the first token, less for those after it."""
+
+
+SEED = 1
+"""Seed of a simulation's random numbers where none is given [1], so that two runs give one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An input that is known to lie between two ends, nine times out of ten; planned with at its middle."""
+
+    low: float
+    middle: float
+    high: float
+    most: float = math.inf  # what it cannot exceed; nothing that may carry a range is negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +125,6 @@ class Scenario:
     draft: Model | None = None  # a separate draft; its cache and weights are in `model` as well
     inputs: Mapping[str, Any] = field(default_factory=dict)
     given: frozenset[str] = frozenset()  # keys the user said, so that defaults can be called assumed
+    ranges: Mapping[str, Range] = field(default_factory=dict)  # of inputs that were given as one, by key
+    draws: int = 0  # of a Monte Carlo simulation over all ranges; 0 judges by their ends
+    seed: int = SEED  # of its random numbers

@@ -17,13 +17,13 @@ from kvcalc.keys import KEYS, TIER_UNITS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
 from kvcalc.results import Source
-from kvcalc.scenario import Overrides, Scenario, Serving, TierUse, Workload
+from kvcalc.scenario import SEED, Overrides, Scenario, Serving, TierUse, Workload
 
 _FILE_KEYS = ("model", "on", "workload", "tiers", "set")
 _MAY_BE_ZERO = frozenset(
     {
         *("queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"),
-        *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers"),
+        *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers", "draws", "seed"),
     }
 )
 
@@ -133,6 +133,8 @@ def build(question: Question, model: Model, hardware: Hardware, draft: Model | N
         draft=draft,
         inputs=_inputs(question, gpus, settings, workload, tiers, overrides) | _served(serving),
         given=frozenset(values) | {"tiers" for _ in tiers[:1]},
+        draws=values.get("draws", 0),
+        seed=values.get("seed", SEED),
     )
 
 
@@ -155,15 +157,9 @@ def _overrides(values: Mapping[str, Any]) -> Overrides:
     return Overrides(**chosen)
 
 
-def bandwidth_tier(rate: float | str) -> TierUse:
-    """Return a tier that is nothing but a bandwidth, named as it was given."""
-    name = rate if isinstance(rate, str) else f"{rate / 1e9:g} GB/s"
-    return _tier(name, {"bandwidth": Said(rate, "--bandwidth", numbers=True)})
-
-
 def given_tiers(question: Question) -> tuple[TierUse, ...]:
     """Return the tiers that the question names, in base units."""
-    return tuple(_tier(name, said) for name, said in question.tiers.items())
+    return tuple(tier_of(name, said) for name, said in question.tiers.items())
 
 
 def engine_settings(question: Question, capability: float | None = None) -> EngineSettings:
@@ -305,7 +301,8 @@ def _engine_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in _names(EngineSettings) if name in values} | renamed
 
 
-def _tier(name: str, said: Mapping[str, Said]) -> TierUse:
+def tier_of(name: str, said: Mapping[str, Said]) -> TierUse:
+    """Return one tier in base units."""
     if "bandwidth" not in said:
         raise SettingsError(f"tiers.{name}: bandwidth: missing")
     values: dict[str, float] = {}

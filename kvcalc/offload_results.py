@@ -1,0 +1,146 @@
+"""Parts of results on offload: ranges of gains, splits, break-even curves, a fleet, and a handover.
+
+Numbers are in base units, as everywhere; `kvcalc.results` puts these parts into its answers.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from kvcalc.quantity import (
+    Bytes,
+    BytesPerSecond,
+    Count,
+    Dollars,
+    PerSecond,
+    Seconds,
+    Share,
+    Tokens,
+    TokensPerSecond,
+)
+
+Expressible = Annotated[str, ("back", "prefix", "none")]
+"""Which part of a prefix a connector can load while the rest is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GainRange:
+    """The time that restoring saves, negative where it loses, over all ranges of the inputs."""
+
+    low: Seconds  # fifth percentile of the draws; without draws, all ranges at their worse ends
+    middle: Seconds  # median of the draws; without draws, all inputs at their middles
+    high: Seconds  # 95th percentile of the draws; without draws, all ranges at their better ends
+    faster: Share | None  # of the draws in which restoring is faster; null without draws
+
+
+@dataclass(frozen=True, slots=True)
+class Swing:
+    """One input of one verdict, from one end of its range to the other while the others stay."""
+
+    key: str  # the input
+    tier: str  # whose verdict it is
+    mode: str  # of the tier
+    unit: str  # of `low` and `high`
+    low: float
+    high: float
+    gain_low: Seconds  # time that restoring saves with the input at `low`
+    gain_high: Seconds  # the same at `high`
+    swing: Seconds  # how far apart the two are
+    decides: bool  # whether the input alone turns the verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Computing the front of a prefix while the rest of it is loaded, so that both finish together."""
+
+    recomputed: Tokens  # from the front of the prefix
+    loaded: Tokens  # behind them
+    time: Seconds  # until the first token, the suffix included
+    speedup: Count  # over the better of restoring all and computing all
+    prefix_loaded: Tokens  # best prefix to load before the rest is computed, for connectors of that kind
+    prefix_time: Seconds  # until the first token that way
+    connector: str  # of the engine
+    expressible: Expressible  # back: this split; prefix: only the other way round; none: neither
+    activations: Annotated[Count, "unlimited"]  # bytes of hidden state over bytes of KV, for one layer
+    reason: str  # what the connector and the hidden state allow, in words
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The break-even at one prefix length, with the suffix of the question after it."""
+
+    cached: Tokens  # length of the prefix
+    bytes: Bytes  # to restore, per GPU
+    recompute: Seconds  # prefill of prefix and suffix
+    remaining: Seconds  # prefill of the suffix behind the prefix
+    break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
+
+
+@dataclass(frozen=True, slots=True)
+class CurveLine:
+    """One quantity over the variable of a `BreakEvenCurve`; null where it has no value."""
+
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEvenCurve:
+    """Both sides of the question over one input, and where they cross."""
+
+    variable: str  # bandwidth, prefix, hit, interval or piece
+    unit: str  # of the variable
+    tier: str  # from which would be restored
+    points: tuple[float, ...]  # values of the variable
+    lines: tuple[CurveLine, ...]  # restoring first, then what it is compared with
+    break_even: float | None  # of the variable
+    reason: str  # what the crossing means, or why there is none
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSide:
+    """All replicas under the asked rate of requests, with or without the tiers."""
+
+    utilization: Share  # of the GPUs by prefill; at 1 and above the queue grows without end
+    wait: Seconds | None  # mean, for a replica of one's own; null where there is no steady state
+    pooled_wait: Seconds | None  # mean, if every replica took requests from one queue
+    ttft: Seconds | None  # expected, waiting included
+    saturation_rate: PerSecond  # requests per second that prefill can serve, over all replicas
+    tokens_per_second: TokensPerSecond  # prompt tokens at saturation
+    tokens_per_dollar: Annotated[float, "token/USD"] | None  # at saturation; null without a price
+    cost_per_million_tokens: Dollars | None  # of prompt, at saturation
+    tokens_per_joule: Annotated[float, "token/joule"] | None  # at saturation; null where power is unknown
+    reason: str  # why there is no steady state; empty where there is one
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What the tiers do to a fleet of replicas under a rate of requests."""
+
+    rate: PerSecond  # requests, over all replicas
+    replicas: Count
+    hit_share: Share  # of requests that find their prefix in a tier
+    tiers: tuple[str, ...]  # from which they restore
+    link_utilization: Share  # of the busiest path to a tier
+    limited_by: str  # compute, or the tier whose path saturates first
+    without: FleetSide  # every prompt is computed
+    with_tiers: FleetSide
+    gain: Count  # saturation rate with the tiers over that without
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """KV on its way from prefill workers to decode workers, for one prompt."""
+
+    bytes: Bytes  # per GPU
+    bandwidth: BytesPerSecond  # of the path between two GPUs
+    time: Seconds  # of the transfer by itself
+    whole: Seconds  # that it adds to the time to first token when it is sent after the prefill
+    layerwise: Seconds  # that it adds when each layer is sent while the next one computes
+    ttft_share_whole: Share  # of the time to first token
+    ttft_share_layerwise: Share
+    hiding_bandwidth: BytesPerSecond  # from which all but the last layer hides behind the prefill
+    average_bandwidth: BytesPerSecond | None  # that the rate of requests needs; null without --rate
+    utilization: Share | None  # of the path by that rate
+    verdict: Annotated[str, ("hidden", "exposed", "saturated")]
+    reason: str  # the verdict in words
