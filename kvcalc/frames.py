@@ -12,7 +12,6 @@ from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import key
 from kvcalc.planning.batch import BatchResult, Loads, Numbers, batch_of, launch_of
-from kvcalc.planning.batch_offload import best_tiers
 from kvcalc.scenario import Scenario, Workload
 
 if TYPE_CHECKING:
@@ -77,30 +76,35 @@ def _as_long(asked: Scenario, tokens: int) -> Scenario:
     return replace(asked, settings=replace(asked.settings, max_len=tokens))
 
 
-def plan_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     """Answer a plan for each row of a frame; see `kvcalc.api.plan_frame`."""
     import pandas as pd
 
-    found: dict[str, NDArray[Any]] = {name: np.full(len(frame), np.nan) for name in _NUMBERS}
-    found |= {name: np.full(len(frame), None, dtype=object) for name in _OTHERS}
+    columns = (*COLUMNS, *OFFLOAD, "reason") if offload else (*COLUMNS, "reason")
+    texts = [name for name in columns if name in _TEXTS]
+    found: dict[str, NDArray[Any]] = {name: np.full(len(frame), np.nan) for name in columns}
+    found |= {name: np.full(len(frame), None, dtype=object) for name in texts}
     for rows in _groups(frame):
         group = frame.iloc[rows]
-        if len(rows) > 1 and _answer_together(group, rows, found):
+        if not offload and len(rows) > 1 and _answer_together(group, rows, found):
             continue
         for place, row in zip(rows, group.to_dict("records"), strict=True):
             for name, value in _answer_alone(row).items():
-                found[name][place] = value
-    return pd.DataFrame({name: found[name] for name in COLUMNS}, index=frame.index).infer_objects()
+                if name in found:
+                    found[name][place] = value
+    return pd.DataFrame(found, index=frame.index).infer_objects()
 
 
 COLUMNS = (
     *("fits", "sessions", "first_limit", "kv_bytes_per_token", "kv_need", "kv_pool", "weights"),
-    *("tokens_per_second", "prefill_time", "offload_verdict", "break_even_bandwidth", "reason"),
+    *("tokens_per_second", "prefill_time"),
 )
-"""What a frame is answered with, in this order."""
+"""What each row of a frame is answered with, and the reason where there is no answer."""
 
-_OTHERS = ("fits", "first_limit", "offload_verdict", "reason")
-_NUMBERS = tuple(name for name in COLUMNS if name not in _OTHERS)
+OFFLOAD = ("offload_verdict", "break_even_bandwidth")
+"""What the best tier of a row answers besides."""
+
+_TEXTS = ("fits", "first_limit", "offload_verdict", "reason")
 
 
 def _groups(frame: "pd.DataFrame") -> list[Rows]:
@@ -169,21 +173,17 @@ def _fill(
 ) -> None:
     if "max_len" not in question.said:
         asked = _as_long(asked, int((loads.prompt + loads.generate).max()))
-    launch, batch = launch_of(asked), batch_of(asked, loads)
-    hit = read_value(key("hit"), question.said["hit"]) if "hit" in question.said else 1.0
-    best = best_tiers(launch.speed, loads, np.floor(hit * loads.prompt), batch)
+    batch = batch_of(asked, loads)
     answered = {
         "fits": batch.fits,
         "sessions": batch.sessions,
         "first_limit": batch.first_limit,
-        "kv_bytes_per_token": launch.speed.layout.bytes_per_token,
+        "kv_bytes_per_token": batch.kv_bytes_per_token,
         "kv_need": batch.kv_need,
         "kv_pool": batch.memory.kv_pool,
         "weights": batch.memory.weights,
         "tokens_per_second": batch.tokens_per_second,
         "prefill_time": batch.prefill_time,
-        "offload_verdict": best.verdict,
-        "break_even_bandwidth": best.break_even,
     }
     for name, values in answered.items():
         found[name][rows] = values

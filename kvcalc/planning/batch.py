@@ -90,6 +90,7 @@ class BatchResult:
     bound: Texts
     reason: Texts  # why a row has no answer; empty where it has one
     memory: Memory  # of one GPU, the same for all rows
+    kv_bytes_per_token: Annotated[float, "byte/token"]  # of a further token, one logical copy
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
 
@@ -156,6 +157,7 @@ def batch_of(scenario: Scenario, loads: Loads) -> BatchResult:
         **texts,
         reason=reason,
         memory=launch.memory,
+        kv_bytes_per_token=launch.speed.layout.bytes_per_token,
         warnings=tuple(launch.book.warnings),
         assumptions=tuple(launch.book.assumptions),
     )

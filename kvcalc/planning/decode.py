@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from kvcalc.formulas.decode import (
 )
 from kvcalc.formulas.speculation import accepted_tokens, speculative_step_time
 from kvcalc.parameters import Parameters
-from kvcalc.planning.adapters import adapter_bytes, adapter_parameters
-from kvcalc.planning.drafting import Draft
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.prefill import ACTIVATION, ALL_REDUCES
 from kvcalc.planning.reads import WeightReads, absorbed, kv_reads, weight_reads
@@ -28,6 +26,10 @@ from kvcalc.planning.work import attention_work
 from kvcalc.quantity import Bytes, Count, Flop, Seconds, Tokens
 from kvcalc.results import Decode
 from kvcalc.scenario import Scenario, Workload
+
+if TYPE_CHECKING:
+    from kvcalc.planning.drafting import Draft
+    from kvcalc.planning.placement import HostLayers
 
 ALL_REDUCE_LATENCY = 10e-6
 """One all-reduce of a decode step's few kilobytes over links between GPUs [second]: what engines' own
@@ -59,19 +61,6 @@ class StepTimes:
         return speculative_step_time(self.check, self.draft, self.drafted)
 
 
-@dataclass(frozen=True, slots=True)
-class HostLayers:
-    """The layers that a step computes on the host, out of the host's memory."""
-
-    model: "DecodeModel"  # of these layers alone
-    bandwidth: float  # of the host's memory [byte/second]
-
-    def time(self, batch: Count, context: Tokens, sustained: float) -> Seconds:
-        """Return the time of reading these layers and their KV once."""
-        read = self.model.read_weights(batch) + batch * self.model.read_kv(context)
-        return read / (self.bandwidth * sustained)
-
-
 @dataclass(frozen=True)
 class DecodeModel:
     """The decode of what a scenario holds on its GPUs; batches and contexts may be arrays."""
@@ -81,8 +70,8 @@ class DecodeModel:
     weights: float  # bytes on the GPU that holds most, where the parts are not known
     layout: Layout
     compute_dtype: str
-    draft: Draft | None = None
-    host: HostLayers | None = None
+    draft: "Draft | None" = None
+    host: "HostLayers | None" = None
 
     def step(self, batch: Count, context: Tokens, share: float, sustained: float) -> StepTimes:
         """One decode step of `batch` sequences a stage, at `context` tokens."""
@@ -156,6 +145,8 @@ class DecodeModel:
     @cached_property
     def adapters(self) -> float:
         """Bytes of one adapter on one GPU."""
+        from kvcalc.planning.adapters import adapter_bytes
+
         return adapter_bytes(self.scenario, self.parameters) / max(1, self.scenario.serving.lora)
 
     def read_weights(self, batch: Count) -> Bytes:
@@ -181,8 +172,12 @@ class DecodeModel:
     def _flop_per_token(self) -> float:
         if self.parameters is None:
             return 0.0
-        own = self.parameters.matmul_active + self.parameters.lm_head_matmul
-        return 2.0 * (own + adapter_parameters(self.scenario, self.parameters))
+        own = float(self.parameters.matmul_active + self.parameters.lm_head_matmul)
+        if self.scenario.serving.lora:
+            from kvcalc.planning.adapters import adapter_parameters
+
+            own += adapter_parameters(self.scenario, self.parameters)
+        return 2.0 * own
 
     def sequence_flops(self, context: Tokens) -> Flop:
         """Operations of one sequence in one step on one GPU, latents attended to as they are cached."""
@@ -219,7 +214,9 @@ class DecodeModel:
             "bandwidth": device.bandwidth * hardware.decode_efficiency.mid,
             "compute": device.peak(self.compute_dtype) * hardware.prefill_efficiency.mid,
         }
-        weights = self.reads.all + self.adapters * self.scenario.serving.lora
+        weights = self.reads.all
+        if self.scenario.serving.lora:
+            weights += self.adapters * self.scenario.serving.lora
         try:
             batch = float(critical_batch(weights, **fixed))
             for _ in range(_ROUNDS):

@@ -40,8 +40,8 @@ class Draft:
 
 
 def draft_of(scenario: Scenario, parameters: Parameters | None, layout: Layout) -> Draft | None:
-    """Return the draft that a scenario speculates with; None without one, or where it is unknown."""
-    if not scenario.settings.spec_tokens or parameters is None or not parameters.draft:
+    """Return the draft that a scenario speculates with; None where its weights are unknown."""
+    if parameters is None or not parameters.draft:
         return None
     shape, separate = scenario.model.shape, scenario.draft
     components = shape.draft

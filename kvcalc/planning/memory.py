@@ -61,6 +61,10 @@ def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> tuple[f
     activations = activation_peak(scenario)
     kept = fixed.context + fixed.graphs + _communication(scenario, fixed)
     utilization = scenario.overrides.utilization or _utilization(scenario, fixed)
+    if scenario.hardware.device.unified:
+        from kvcalc.planning.placement import shared_limit
+
+        utilization = min(utilization, shared_limit(scenario, book))
     reserved = fixed.rule == "reserved"
     pool = float(
         book.run(
@@ -185,7 +189,12 @@ def weight_bytes(scenario: Scenario, book: Notebook) -> float:
         return 0.0
     settings = scenario.settings
     draft = settings.spec_tokens > 0
-    return float(parameters.bytes_per_rank(settings.tp, settings.ep, settings.pp, draft))
+    own = float(parameters.bytes_per_rank(settings.tp, settings.ep, settings.pp, draft))
+    if not scenario.serving.lora:
+        return own
+    from kvcalc.planning.adapters import adapter_bytes
+
+    return own + adapter_bytes(scenario, parameters)
 
 
 def counted(scenario: Scenario, book: Notebook) -> Parameters | None:

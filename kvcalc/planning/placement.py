@@ -8,7 +8,9 @@ from kvcalc.errors import SettingsError
 from kvcalc.model import Model
 from kvcalc.parameters import Parameters
 from kvcalc.parameters.counts import Part
+from kvcalc.planning.decode import DecodeModel
 from kvcalc.planning.notebook import Notebook
+from kvcalc.quantity import Count, Seconds, Tokens
 from kvcalc.results import HostShare, Source
 from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import Component
@@ -27,6 +29,19 @@ class Placement:
 
     gpu: Scenario
     host: Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class HostLayers:
+    """The layers that a step computes on the host, out of the host's memory."""
+
+    model: DecodeModel  # of these layers alone
+    bandwidth: float  # of the host's memory [byte/second]
+
+    def time(self, batch: Count, context: Tokens, sustained: float) -> Seconds:
+        """Return the time of reading these layers and their KV once."""
+        read = self.model.read_weights(batch) + batch * self.model.read_kv(context)
+        return read / (self.bandwidth * sustained)
 
 
 def placed(scenario: Scenario) -> Placement | None:
@@ -127,13 +142,11 @@ def host_bandwidth(scenario: Scenario) -> float:
 
 
 def shared_limit(scenario: Scenario, book: Notebook) -> float:
-    """Return the share of the memory that a host in the same memory leaves; 1 where it has its own.
+    """Return the share of a memory that the host uses too which is left to the GPU.
 
     Some profiles state what the GPU may use of a larger memory: the rest is the host's already.
     """
     device, reserve = scenario.hardware.device, scenario.serving.host_reserve
-    if not device.unified:
-        return 1.0
     if reserve is None:
         reserve = max(0.0, HOST_NEEDS - max(0.0, device.marketed_capacity - device.capacity))
         book.assume(
