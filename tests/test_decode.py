@@ -105,6 +105,14 @@ def test_sparse_attention_reads_its_top_k_and_all_index_keys():
     assert checked.read_kv(50_000.0) == 78 * 2 * (576 * 4096 + 128 * 50_000)
 
 
+def test_a_window_is_read_alone_even_where_an_engine_keeps_more():
+    kept = {full: decode_model("gemma-3-27b", engine="llama.cpp", swa_full=full) for full in (False, True)}
+    assert kept[True].layout.bytes_per_token > kept[False].layout.bytes_per_token
+    # 62 layers of 16 KV heads of 128 elements, keys and values of 2 bytes: 10 see all, 52 the last 1,024
+    by_hand = 16 * 128 * 2 * 2 * (10 * 30_000 + 52 * 1024)
+    assert kept[True].read_kv(30_000.0) == kept[False].read_kv(30_000.0) == by_hand
+
+
 def test_a_recurrent_state_is_read_and_written_back():
     model = decode_model("mamba-2.8b")
     state = float(model.layout.serialized(1, per_gpu=True))

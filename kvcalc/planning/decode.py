@@ -206,8 +206,10 @@ class DecodeModel:
         With experts the weights read grow with the batch, up to all of them: the answer is the batch
         at which a step that reads what this very batch visits turns over.
         """
-        settings, device = self.scenario.settings, self.scenario.hardware.device
-        hardware = self.scenario.hardware
+        settings, hardware = self.scenario.settings, self.scenario.hardware
+        device = hardware.device
+        if self.parameters is None:
+            return None, "the weights are not known"
         fixed = {
             "kv": float(self.read_kv(context)),
             "flops": float(self.sequence_flops(context)),

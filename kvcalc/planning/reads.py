@@ -12,7 +12,7 @@ from kvcalc.formulas.decode import expert_coverage, weights_read
 from kvcalc.parameters import Parameters
 from kvcalc.parameters.counts import Part
 from kvcalc.quantity import Bytes, Count, Tokens
-from kvcalc.shapes.components import Attention, Component, Growth
+from kvcalc.shapes.components import LINEAR, Attention, Component, Growth
 
 _OTHER_PASSES = ("vision_tower", "encoder")  # run before the first token, not in decode
 
@@ -103,12 +103,17 @@ class KvReads:
 def kv_reads(
     held: Iterable[ComponentBytes], components: Iterable[Component], draft: bool = False
 ) -> tuple[KvReads, ...]:
-    """Return the reads of the model's components among those `held`, or of its draft's."""
+    """Return the reads of the model's components among those `held`, or of its draft's.
+
+    Where an engine keeps a window's entries for ever, attention still reads the window alone.
+    """
+    components = tuple(components)
     exact = {(part.kind, part.growth): _picked(part) for part in components}
+    windows = {part.kind: part.growth for part in components if part.growth.kind in ("window", "chunk")}
     return tuple(
         KvReads(
             stored=part.stored,
-            growth=part.growth,
+            growth=windows.get(part.kind, part.growth) if part.growth == LINEAR else part.growth,
             picked=exact.get((part.kind, part.growth)),
             passes=2.0 if part.growth == Growth("constant", 1) else 1.0,
         )
