@@ -165,11 +165,15 @@ _USED = (
     "host_to_device.bandwidth",
     "device_to_host.bandwidth",
     "prefill_efficiency",
+    "attention_efficiency",
     "decode_efficiency",
 )
 _NODE = ("instance.accelerators", "instance.dram", "instance.drives", "drive.read_bandwidth")
 _SAID_ELSEWHERE = frozenset(
-    {"prefill_efficiency", "decode_efficiency", "device_to_host.bandwidth", "drive.read_bandwidth"}
+    {
+        *("prefill_efficiency", "attention_efficiency", "decode_efficiency"),
+        *("device_to_host.bandwidth", "drive.read_bandwidth"),
+    }
 )
 
 
