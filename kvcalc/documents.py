@@ -52,15 +52,15 @@ def read(file: Readable) -> Document:
     return parse(read_text(file), str(file))
 
 
-def read_text(file: Readable) -> str:
-    """Return the text of a file of at most `MAX_BYTES`, which must be UTF-8."""
+def read_text(file: Readable, limit: int = MAX_BYTES) -> str:
+    """Return the text of a file of at most `limit` bytes, which must be UTF-8."""
     try:
-        if isinstance(file, Path) and file.stat().st_size > MAX_BYTES:
-            raise ProfileError(f"{file}: larger than {MAX_BYTES // 2**20} MiB, so not a profile")
+        if isinstance(file, Path):
+            _check_size(file.stat().st_size, str(file), limit)
         content = file.read_bytes()
     except OSError as error:
         raise ProfileError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-    _check_size(len(content), str(file))
+    _check_size(len(content), str(file), limit)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,13 +68,13 @@ def read_text(file: Readable) -> str:
         raise ProfileError(f"{file}:{line}: not UTF-8 text") from None
 
 
-def parse_json(text: str, name: str) -> Document:
-    """Return JSON text as plain data; duplicate keys, NaN and Infinity are refused.
+def parse_json(text: str, name: str, limit: int = MAX_BYTES) -> Document:
+    """Return JSON text of at most `limit` bytes as plain data; duplicate keys, NaN and Infinity are refused.
 
     >>> parse_json('{"on": "h100"}', "plan.json")
     {'on': 'h100'}
     """
-    _check_size(len(text), name)
+    _check_size(len(text), name, limit)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -123,9 +123,9 @@ def parse_yaml(text: str, name: str) -> Document:
         loader.dispose()
 
 
-def _check_size(size: int, name: str) -> None:
-    if size > MAX_BYTES:
-        raise ProfileError(f"{name}: larger than {MAX_BYTES // 2**20} MiB, so not a profile")
+def _check_size(size: int, name: str, limit: int = MAX_BYTES) -> None:
+    if size > limit:
+        raise ProfileError(f"{name}: larger than {limit // 2**20} MiB, so not a profile")
 
 
 # YAML 1.2 core schema: what a plain word may mean besides itself, and its possible first characters.
