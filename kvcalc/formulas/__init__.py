@@ -57,6 +57,9 @@ if TYPE_CHECKING:
         tokens_per_second,
         weights_read,
     )
+    from kvcalc.formulas.energy import (
+        mean_power,
+    )
     from kvcalc.formulas.eviction import (
         THRASH_EVICTIONS,
         THRASH_SHARE,
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
         pipeline_window,
     )
     from kvcalc.formulas.partial import (
+        activation_share,
         partial_split,
         polynomial_prefill,
     )
@@ -116,6 +120,7 @@ if TYPE_CHECKING:
         backlog_growth,
         link_utilization,
         mean_wait,
+        mixture_variation,
         shared_service,
         wait_percentile,
     )
@@ -139,6 +144,7 @@ if TYPE_CHECKING:
         restore_time,
     )
     from kvcalc.formulas.reuse import (
+        expected_time,
         mixed_throughput,
         reuse_ceiling,
     )
@@ -153,6 +159,7 @@ if TYPE_CHECKING:
         effective_bandwidth,
         half_bandwidth_piece,
         iops_bandwidth,
+        piece_for_bandwidth,
         queue_depth,
         shared_bandwidth,
         transfer_time,
@@ -206,6 +213,7 @@ _MODULES = {
         "tokens_per_second",
         "weights_read",
     ),
+    "energy": ("mean_power",),
     "eviction": (
         "SwapTime",
         "THRASH_EVICTIONS",
@@ -236,6 +244,7 @@ _MODULES = {
         "pipeline_window",
     ),
     "partial": (
+        "activation_share",
         "partial_split",
         "polynomial_prefill",
     ),
@@ -268,6 +277,7 @@ _MODULES = {
         "backlog_growth",
         "link_utilization",
         "mean_wait",
+        "mixture_variation",
         "shared_service",
         "wait_percentile",
     ),
@@ -291,6 +301,7 @@ _MODULES = {
         "restore_time",
     ),
     "reuse": (
+        "expected_time",
         "mixed_throughput",
         "reuse_ceiling",
     ),
@@ -305,6 +316,7 @@ _MODULES = {
         "effective_bandwidth",
         "half_bandwidth_piece",
         "iops_bandwidth",
+        "piece_for_bandwidth",
         "queue_depth",
         "shared_bandwidth",
         "transfer_time",
@@ -336,6 +348,7 @@ __all__ = [
     "SwapTime",
     "accepted_tokens",
     "activation_bytes",
+    "activation_share",
     "all_reduce_time",
     "attention_flops",
     "average_bandwidth",
@@ -369,6 +382,7 @@ __all__ = [
     "eviction_loss",
     "expected_occupancy",
     "expected_running",
+    "expected_time",
     "expert_coverage",
     "extra_wait",
     "first_limit",
@@ -384,8 +398,10 @@ __all__ = [
     "loop_gain",
     "low_rank_parameters",
     "lru_survival",
+    "mean_power",
     "mean_wait",
     "mixed_throughput",
+    "mixture_variation",
     "no_break_even",
     "offload_cost",
     "overlapped_total",
@@ -393,6 +409,7 @@ __all__ = [
     "overrun_slope",
     "partial_split",
     "path_time",
+    "piece_for_bandwidth",
     "pipeline_time",
     "pipeline_window",
     "polynomial_prefill",

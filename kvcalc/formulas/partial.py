@@ -6,9 +6,11 @@ from kvcalc.formulas._domain import not_negative, positive
 from kvcalc.quantity import (
     BytesPerSecond,
     BytesPerToken,
+    Count,
     Seconds,
     SecondsPerToken,
     SecondsPerTokenSquared,
+    Share,
     Tokens,
 )
 
@@ -99,3 +101,37 @@ def polynomial_prefill(
     """
     n = not_negative(tokens, "tokens")
     return n * not_negative(linear, "linear") + n * n * not_negative(quadratic, "quadratic")
+
+
+def activation_share(hidden: Count, kv: Count) -> Share:
+    r"""How large is a token's hidden state, of which KV could be computed on arrival, against its KV?
+
+    .. math:: x = \frac{d_{model}}{e_{kv}}
+
+    Parameters
+    ----------
+    hidden : d_{model}, elements of the hidden state of one token [1]
+    kv : e_{kv}, elements of KV of one token in one layer [1]
+
+    Raises
+    ------
+    DomainError
+        If an argument is not positive.
+
+    Notes
+    -----
+    Sending hidden states instead of KV saves bytes only below 1.  With as many KV heads as query heads
+    it is one half; grouped KV heads bring it above 1.  Both are taken to be stored in one precision.
+
+    References
+    ----------
+    KVPR: https://arxiv.org/abs/2411.17089
+
+    Examples
+    --------
+    Llama 2 7B has 32 KV heads of 128, Llama 3.1 8B has 8:
+
+    >>> print(activation_share(4096, 2 * 32 * 128), activation_share(4096, 2 * 8 * 128))
+    0.5 2.0
+    """
+    return positive(hidden, "hidden") / positive(kv, "kv")

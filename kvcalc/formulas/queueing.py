@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kvcalc.formulas._domain import at_least_one, excess, not_negative, refuse, select
+from kvcalc.formulas._domain import at_least_one, excess, not_negative, positive, refuse, select
 from kvcalc.quantity import Count, PerSecond, Seconds, Share
 
 UNSTABLE = "the load is at or above what the link can serve: the queue grows without end"
@@ -80,6 +80,44 @@ def mean_wait(service: Seconds, utilization: Share, variation: Share = 1.0, serv
     k, v = at_least_one(servers, "servers"), not_negative(variation, "variation")
     crowd: Share = ρ ** (np.sqrt(2 * (k + 1)) - 1)
     return not_negative(service, "service") * (1 + v * v) / 2 * crowd / (k * idle)
+
+
+def mixture_variation(share: Share, first: Seconds, second: Seconds, variation: Share = 0.0) -> Share:
+    r"""By how much do times vary that are of two kinds, a share of them of the second one?
+
+    .. math:: v = \sqrt{(1 + v_0^2) \frac{(1 - h) T_0^2 + h T_1^2}{\left((1 - h) T_0 + h T_1\right)^2} - 1}
+
+    Parameters
+    ----------
+    share : h, share of the second kind [1]
+    first : T_0, mean time of the first kind [second]
+    second : T_1, mean time of the second kind [second]
+    variation : v_0, standard deviation over the mean within each kind [1]
+
+    Raises
+    ------
+    DomainError
+        If `share` is outside [0, 1], a time is not positive or `variation` is negative.
+
+    Notes
+    -----
+    Standard deviation over the mean of all times, as `mean_wait` takes it.  A few long prefills among
+    many short ones vary by more than either kind.
+
+    References
+    ----------
+    Definition: second moment of a mixture over the square of its mean, less one.
+
+    Examples
+    --------
+    >>> print(mixture_variation(0.5, 3.0, 1.0))
+    0.5
+    """
+    h = refuse(share, (share < 0) | (share > 1), "share must lie in [0, 1]")
+    a, b, v = positive(first, "first"), positive(second, "second"), not_negative(variation, "variation")
+    mean = (1 - h) * a + h * b
+    moment = (1 + v * v) * ((1 - h) * a * a + h * b * b)
+    return np.sqrt(np.maximum(moment / (mean * mean) - 1, 0.0))
 
 
 def wait_percentile(mean: Seconds, utilization: Share, percentile: Share = 0.99) -> Seconds:

@@ -1,7 +1,7 @@
 """What a hit rate does to throughput, and how high it can get."""
 
 from kvcalc.formulas._domain import not_negative, positive, refuse
-from kvcalc.quantity import Count, Share, TokensPerSecond
+from kvcalc.quantity import Count, Seconds, Share, TokensPerSecond
 
 
 def mixed_throughput(hit: Share, miss: TokensPerSecond, restored: TokensPerSecond) -> TokensPerSecond:
@@ -36,6 +36,40 @@ def mixed_throughput(hit: Share, miss: TokensPerSecond, restored: TokensPerSecon
     """
     h = refuse(hit, (hit < 0) | (hit > 1), "hit must lie in [0, 1]")
     return 1 / ((1 - h) / positive(miss, "miss") + h / positive(restored, "restored"))
+
+
+def expected_time(hit: Share, miss: Seconds, restored: Seconds) -> Seconds:
+    r"""How long does a request take on average when a share of them hits?
+
+    .. math:: T = (1 - h) T_0 + h T_1
+
+    Parameters
+    ----------
+    hit : h, share of requests that hit [1]
+    miss : T_0, time of a request that computes everything [second]
+    restored : T_1, time of a request that hits, restore included [second]
+
+    Raises
+    ------
+    DomainError
+        If `hit` is outside [0, 1] or a time is negative.
+
+    Notes
+    -----
+    The mean hides that requests are of two kinds: their waiting follows from both, see
+    `mixture_variation`.
+
+    References
+    ----------
+    Definition: the mean over the requests.
+
+    Examples
+    --------
+    >>> print(expected_time(0.6, 1.0, 0.2))
+    0.52
+    """
+    h = refuse(hit, (hit < 0) | (hit > 1), "hit must lie in [0, 1]")
+    return (1 - h) * not_negative(miss, "miss") + h * not_negative(restored, "restored")
 
 
 def reuse_ceiling(references: Count, distinct: Count) -> Share:

@@ -78,6 +78,48 @@ def half_bandwidth_piece(bandwidth: BytesPerSecond, overhead: Seconds) -> Bytes:
     return positive(bandwidth, "bandwidth") * not_negative(overhead, "overhead")
 
 
+def piece_for_bandwidth(
+    target: BytesPerSecond, bandwidth: BytesPerSecond, overhead: Seconds, streams: Count = 1.0
+) -> Bytes:
+    r"""How large must a piece be for a link to reach this rate?
+
+    .. math:: s = \frac{t_0 B_{t}}{q - B_{t} / B}
+
+    Parameters
+    ----------
+    target : B_{t}, rate to reach [byte/second]
+    bandwidth : B, rate of the link for endless pieces [byte/second]
+    overhead : t_0, fixed cost of one operation [second]
+    streams : q, operations in flight that hide each other's fixed cost [1]
+
+    Raises
+    ------
+    DomainError
+        If `target` is at or above what endless pieces reach, `target`, `bandwidth` or `streams` is not
+        positive, or `overhead` is negative.
+
+    Notes
+    -----
+    With the break-even bandwidth as the target it is the smallest piece with which restoring wins.
+
+    References
+    ----------
+    `effective_bandwidth` solved for the piece.
+
+    Examples
+    --------
+    Three quarters of a 52.5 GB/s link with 3.5 us an operation:
+
+    >>> print(piece_for_bandwidth(39.375e9, 52.5e9, 3.5e-6) / 1024)
+    538.33
+    """
+    b, q = positive(bandwidth, "bandwidth"), positive(streams, "streams")
+    wanted = positive(target, "target")
+    out_of_reach = "no piece is large enough: the target is at or above the bandwidth of endless pieces"
+    wanted = refuse(wanted, wanted >= np.minimum(1.0, q) * b, out_of_reach)
+    return not_negative(overhead, "overhead") * wanted / (q - wanted / b)
+
+
 def iops_bandwidth(
     operations: PerSecond, piece: Bytes, bandwidth: BytesPerSecond = float("inf")
 ) -> BytesPerSecond:

@@ -20,6 +20,7 @@ from kvcalc.units import registry
 # of their formula's maxima.  The values have no meaning beyond that.
 SAMPLES = {
     "accepted_tokens": {"drafted": 3.0, "acceptance": 0.7},
+    "activation_share": {"hidden": 4096.0, "kv": 2048.0},
     "activation_bytes": {
         "tokens": 100.0,
         "hidden": 64.0,
@@ -81,6 +82,7 @@ SAMPLES = {
     "first_limit": {"capacity": 0.375, "bandwidth": 0.5},
     "full_entries": {"new": 7.0, "cached": 2.0},
     "growth_evictions": {"overrun": 0.5, "growth": 1200.0, "freed": 2400.0},
+    "expected_time": {"hit": 0.6, "miss": 1.0, "restored": 0.2},
     "half_bandwidth_piece": {"bandwidth": 5e10, "overhead": 4e-6},
     "iops_bandwidth": {"operations": 1e6, "piece": 4096.0, "bandwidth": 7e9},
     "is_thrashing": {"evictions": 6.0, "recomputed": 0.1, "most_evictions": 5.0, "most_recomputed": 0.2},
@@ -97,9 +99,12 @@ SAMPLES = {
     },
     "low_rank_parameters": {"rank": 16.0, "inputs": 64.0, "outputs": 32.0},
     "mean_wait": {"service": 0.05, "utilization": 0.8, "variation": 2.0, "servers": 2.0},
+    "mean_power": {"limit": 700.0, "busy": 0.5, "waiting": 0.28},
     "mixed_throughput": {"hit": 0.5, "miss": 4e4, "restored": 3.6e5},
+    "mixture_variation": {"share": 0.5, "first": 3.0, "second": 1.0, "variation": 0.5},
     "no_break_even": {"prefill": 0.03, "remaining": 0.03, "overhead": 0.005},
     "overlapped_total": {"remaining": 0.03, "extra_wait": 0.02, "serial": 0.005},
+    "piece_for_bandwidth": {"target": 3e10, "bandwidth": 5e10, "overhead": 4e-6, "streams": 2.0},
     "partial_split": {
         "tokens": 10000.0,
         "bytes_per_token": 1e5,
