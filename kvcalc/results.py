@@ -380,6 +380,7 @@ class PlanResult(Result):
     flips: tuple[Flip, ...]  # what would change the answers
     cost_per_million_tokens: Dollars | None  # null without --price
     host: HostShare | None = None  # null where the GPU holds all layers
+    config_checks: tuple[ConfigCheck, ...] = ()  # of the launch that --check-config names
     tornado: tuple[Swing, ...] = ()  # what each uncertain input does, the largest swing first
     fleet: Fleet | None = None  # all replicas under --rate, with the tiers and without; else null
     transfer: Handover | None = None  # from prefill to decode workers with --disaggregate; else null

@@ -7,6 +7,7 @@ import typer
 
 from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
+from kvcalc.cli.launch import CheckConfig, Emit, planned, starts, write_launch
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.errors import SettingsError
@@ -27,7 +28,7 @@ def plan(
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 when the plan does not fit.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if it does not fit or start.")] = False,
     fit: Annotated[
         bool,
         typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load."),
@@ -39,6 +40,8 @@ def plan(
         str | None,
         typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
     ] = None,
+    check_config: CheckConfig = None,
+    emit: Emit = None,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -47,7 +50,7 @@ def plan(
 
     Example: kvcalc plan llama-3.1-70b --on h100-sxm-80gb --gpus 4 --concurrency 32 --prompt 16k
     """
-    from kvcalc.api import plan_calls, with_file
+    from kvcalc.api import with_file
 
     check_format(format)
     asked = with_file(question(model, on, said, tier, set))
@@ -60,9 +63,12 @@ def plan(
     for option, value in (("--max-gpus", max_gpus), ("--target-rate", target_rate)):
         if value is not None:
             raise SettingsError(f"{option}: only --fit looks for a division; add --fit or leave it out")
-    result, calls = plan_calls(asked)
+    if emit is not None:
+        write_launch(asked, emit, check_config, save)
+        return
+    result, calls = planned(asked, check_config)
     answer(result, format, save, explanations(calls) if explain else ())
-    if check and not result.fits:
+    if check and not (result.fits and starts(result)):
         raise typer.Exit(1)
 
 

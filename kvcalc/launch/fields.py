@@ -15,6 +15,19 @@ ALIKE = 0.8
 """Likeness (difflib ratio) from which an unknown flag is taken for a known one misspelt [1]."""
 
 
+_EXPECTED = {
+    "count": "write a whole number of at least 1",
+    "integer": "write a whole number",
+    "number": "write a number without a unit",
+    "size": "write a number such as 32768, 32k (32,000) or 32K (32,768)",
+    "switch": "write true or false, or the flag alone",
+    "off": "write the flag alone",
+    "json": "write one JSON object in single quotes",
+    "items": "write a list of objects",
+    "text": "write a word",
+}
+
+
 @dataclass
 class Findings:
     """Fields and remarks as they are met, in order."""
@@ -42,7 +55,7 @@ class Findings:
         try:
             found = read(flag, value, self.file)
         except BadValueError as error:
-            self._remark("bad-value", "error", f"{written}: {error}", f"write a {flag.kind}", line)
+            self._remark("bad-value", "error", f"{written}: {error}", _EXPECTED[flag.kind], line)
             return
         self.fields.append(Field(flag.field, found, written, self.where(line), flag.unit, flag.scope))
         if flag.kind == "json" and isinstance(found, Mapping):

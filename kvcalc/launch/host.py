@@ -9,7 +9,7 @@ from kvcalc.launch.flags.sglang import DEFAULT_RATIO
 from kvcalc.launch.settings import UNIT_BYTES, Field, LaunchSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Device:
     """What sizes are compared with: the KV pool and the workers of one replica."""
 
@@ -18,7 +18,7 @@ class Device:
     block: float  # bytes of one block over all layers of one worker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostTier:
     """Host memory for KV of one replica."""
 

@@ -246,7 +246,7 @@ def _broken(found: Findings, lines: list[Line]) -> list[Remark]:
     remarks = []
     for line in lines[1:2]:
         token = line.tokens[0]
-        if token.text.startswith("--"):
+        if token.text.startswith("-"):
             at = lines[0].broken
             reason = (
                 f"a blank after the backslash on line {at} ends the command"

@@ -10,7 +10,7 @@ UNIT_BYTES = {"byte": 1, "GB": 10**9, "GiB": 2**30, "MiB": 2**20}
 """Bytes in each unit in which engines take sizes [byte]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One thing that a launch says, under kvcalc's name for it."""
 
@@ -27,7 +27,7 @@ class Field:
         return float(self.value) * UNIT_BYTES[self.unit]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Remark:
     """Something about the launch's own text: an unknown flag, a value that is set elsewhere."""
 
@@ -39,7 +39,7 @@ class Remark:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaunchSettings:
     """One launch of one engine, as its file says it."""
 

@@ -1,7 +1,7 @@
 """Commands of a launch script -> its environment, and the words of the engine's own command line.
 
-Variables are followed as far as the file sets them; conditions are not evaluated, so that what any
-branch adds is read.  A value that the file does not set stays as written.
+Variables are followed as far as the file sets them.  Conditions are not evaluated: what a branch adds
+to a variable is read, what it replaces is not.  A value that the file does not set stays as written.
 """
 
 import re
@@ -10,31 +10,22 @@ from dataclasses import dataclass, field
 from kvcalc.launch.words import Command, Part, Word, commands
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(\[[@*]\])?(?::?[-=]([^}]*)|:?\?[^}]*)?\}|([A-Za-z_]\w*))")
+_VARIABLE = re.compile(
+    r"\$(?:\{(?P<braced>[A-Za-z_]\w*|\d)(?P<items>\[[@*]\])?"
+    r"(?::?[-=](?P<default>[^}]*)|:?\+(?P<present>[^}]*)|:?\?[^}]*)?\}|(?P<plain>[A-Za-z_]\w*|\d))"
+)
 _KEYWORDS = frozenset(
     {
-        "if",
-        "then",
-        "else",
-        "elif",
-        "do",
-        "while",
-        "until",
-        "for",
-        "fi",
-        "done",
-        "{",
-        "}",
-        "!",
-        "exec",
-        "nohup",
+        *("if", "then", "else", "elif", "fi", "case", "esac", "for", "while", "until", "do", "done"),
+        *("{", "}", "!", "exec", "nohup"),
     }
 )
+_NESTING = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _DECLARE = frozenset({"export", "declare", "local", "readonly", "env", "typeset"})
 _PASS_ENVIRONMENT = frozenset({"-e", "--env"})  # of docker and podman
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Token:
     """A word after its variables have been put in."""
 
@@ -42,7 +33,7 @@ class Token:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One command after expansion, with the environment that the file has given it so far."""
 
@@ -57,6 +48,7 @@ class Script:
 
     variables: dict[str, list[Token]] = field(default_factory=dict)
     documents: dict[str, tuple[str, int]] = field(default_factory=dict)  # here-documents by file name
+    branches: int = 0  # conditions that the reader stands in
 
     def lines(self, text: str) -> list[Line]:
         """Return the expanded commands of a text."""
@@ -71,7 +63,7 @@ class Script:
             self.documents[target.rsplit("/", 1)[-1]] = (body, first)
         words = list(command.words)
         while words and words[0].text in _KEYWORDS:
-            words.pop(0)
+            self.branches += _NESTING.get(words.pop(0).text, 0)
         words = self._assign(words)
         tokens = tuple(token for word in words for token in self._expand(word))
         if not tokens:
@@ -93,26 +85,27 @@ class Script:
     def _store(self, name: str, append: bool, words: list[Word], skip: int) -> list[Word]:
         word, rest = words[0], words[1:]
         before = self.variables.get(name, []) if append else []
+        kept = self.variables.get(name) if self.branches and not append else None
         if len(word.text) == skip and rest and rest[0].text == "(":
             close = next((at for at, item in enumerate(rest) if item.text == ")"), len(rest))
             items = [token for item in rest[1:close] for token in self._expand(item)]
-            self.variables[name] = before + items
+            self.variables[name] = kept or before + items
             return rest[close + 1 :]
-        self.variables[name] = [*before, Token(self._text(_without(word, skip)), word.line)]
+        self.variables[name] = kept or [*before, Token(self._text(_without(word, skip)), word.line)]
         return rest
 
     def _expand(self, word: Word) -> list[Token]:
         """Put in the variables of a word; a bare one is split into words, an array gives its items."""
         match = _VARIABLE.fullmatch(word.text)
         bare = all(part.quote == "bare" for part in word.parts)
-        if match and (bare or match[2]) and (match[1] or match[4]) in self.variables:
-            items = self.variables[match[1] or match[4]]
-            return [
-                Token(text, item.line)
-                for item in items
-                for text in (_split(item.text) if bare and not match[2] else [item.text])
-            ]
-        return [Token(self._text(word), word.line)]
+        if match is None or not (bare or match["items"]):
+            return [Token(self._text(word), word.line)]
+        items = self.variables.get(match["braced"] or match["plain"])
+        if match["present"] is not None or items is None:
+            return [Token(text, word.line) for text in _split(self._text(word))]
+        if match["items"]:
+            return list(items)
+        return [Token(text, item.line) for item in items for text in _split(item.text)]
 
     def _text(self, word: Word) -> str:
         return "".join(
@@ -121,10 +114,12 @@ class Script:
         )
 
     def _value(self, match: re.Match[str]) -> str:
-        name = match[1] or match[4]
+        name = match["braced"] or match["plain"]
+        if match["present"] is not None:  # ${name:+text}: the text if the file sets the name
+            return _VARIABLE.sub(self._value, match["present"]) if name in self.variables else ""
         if name in self.variables:
             return " ".join(item.text for item in self.variables[name])
-        return match[3] if match[3] is not None else match[0]
+        return match["default"] if match["default"] is not None else match[0]
 
 
 def _without(word: Word, skip: int) -> Word:

@@ -1,5 +1,6 @@
 """One text of a launch -> the value that its engine reads, or what is wrong with it."""
 
+import math
 import re
 from typing import Any
 
@@ -36,11 +37,19 @@ def _integer(value: Any, _: str) -> int:  # noqa: ANN401
 
 def _number(value: Any, _: str) -> float:  # noqa: ANN401
     try:
-        if isinstance(value, bool):
-            raise ValueError
-        return float(value)
+        number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        raise BadValueError(f"{value!r} is not a plain number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadValueError(f"{value!r} is not a plain number")
+    return number
+
+
+def _count(value: Any, _: str) -> int:  # noqa: ANN401
+    count = _integer(value, _)
+    if count < 1:
+        raise BadValueError(f"{value!r} is not a count of at least 1")
+    return count
 
 
 def _size(value: Any, _: str) -> float:  # noqa: ANN401
@@ -84,7 +93,15 @@ def _json(value: Any, file: str) -> Any:  # noqa: ANN401
         raise BadValueError(f"not JSON ({reason}): {value:.60}") from None
 
 
+def _items(value: Any, file: str) -> list[Any]:  # noqa: ANN401
+    found = _json(value, file)
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise BadValueError(f"{value!s:.60} is no list of objects")
+    return found
+
+
 _READERS = {
+    "count": _count,
     "integer": _integer,
     "number": _number,
     "size": _size,
@@ -92,4 +109,5 @@ _READERS = {
     "switch": _switch,
     "off": _off,
     "json": _json,
+    "items": _items,
 }

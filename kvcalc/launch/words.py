@@ -14,7 +14,7 @@ from typing import Literal
 Quote = Literal["bare", "double", "single"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A stretch of a word under one kind of quotes."""
 
@@ -22,7 +22,7 @@ class Part:
     quote: Quote
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Word:
     """One word as written, with the line it begins on."""
 
@@ -35,7 +35,7 @@ class Word:
         return "".join(part.text for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
     """The words of one simple command; parentheses stand as words of their own."""
 
@@ -161,6 +161,9 @@ def _step(reader: _Reader) -> bool:
 
 
 def _symbol(reader: _Reader, char: str) -> bool:
+    if reader.text.startswith("${", reader.at):  # blanks inside end no word
+        reader.add(reader.advance(_until(reader.text, "}", reader.at) + 1 - reader.at), "bare")
+        return False
     if char in "'\"\\" or reader.text.startswith("$(", reader.at) or char == "`":
         _quoted(reader, char)
         return False

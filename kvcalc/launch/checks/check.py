@@ -10,7 +10,7 @@ Severity = Literal["error", "warning", "info"]
 ALL = ("vllm", "sglang", "llama.cpp")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """What a check has to say about one launch."""
 
@@ -20,7 +20,7 @@ class Finding:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check:
     """One idea that a launch is held against."""
 
@@ -37,7 +37,11 @@ def gb(size: float) -> str:
     ('68.7 GB (64 GiB)', '100 MB (95.4 MiB)')
     """
     name, decimal, binary = ("GB", 1e9, 2**30) if size >= 1e9 else ("MB", 1e6, 2**20)
-    return f"{size / decimal:.3g} {name} ({size / binary:.3g} {name[0]}iB)" if size else "0 bytes"
+    return f"{_digits(size / decimal)} {name} ({_digits(size / binary)} {name[0]}iB)" if size else "0 bytes"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{round(value, -1):,.0f}"
 
 
 def some(count: float, noun: str) -> str:

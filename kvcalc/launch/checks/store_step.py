@@ -16,7 +16,9 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     host, settings = deployment.host, deployment.scenario.settings
     if host is None or uses_lmcache(deployment.launch):
         return
-    tokens = settings.max_batched_tokens or overhead(settings).batched_tokens
+    machine = deployment.scenario.hardware
+    default = overhead(settings).batch(machine.device.capacity, machine.name).tokens
+    tokens = settings.max_batched_tokens or default
     step = -(-tokens // deployment.block_tokens)
     block = deployment.block_bytes * deployment.workers
     have, want = int(host.total // block), STEPS * step

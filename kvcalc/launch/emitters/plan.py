@@ -12,7 +12,7 @@ HOST_TIERS = frozenset({"dram", "host", "cpu", "ram"})
 """Names of tiers that are memory of the host itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """A scenario with its answer."""
 
@@ -31,7 +31,7 @@ class Target:
 
     @property
     def sequences(self) -> int:
-        """Sequences at once of one replica: those asked, or as many as fit."""
+        """Sequences at once of one replica: the limit that is asked for, or those that run and fit."""
         dp = self.scenario.settings.dp
         wanted = -(-self.scenario.workload.concurrency // dp)
         fitting = int(self.result.capacity.sessions) // dp
@@ -40,7 +40,7 @@ class Target:
                 "--emit: not one sequence fits this plan, so that no launch realises it; see the plan for "
                 "what would"
             )
-        return min(wanted, fitting)
+        return self.scenario.settings.max_seqs or min(wanted, fitting)
 
     @property
     def utilization(self) -> float:

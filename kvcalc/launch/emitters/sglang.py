@@ -19,17 +19,17 @@ def emit(target: Target) -> str:
         ("--context-length", settings.max_len),
         ("--max-running-requests", target.sequences),
         ("--chunked-prefill-size", settings.max_batched_tokens),
-        ("--mem-fraction-static", f"{target.utilization:g}"),
+        ("--mem-fraction-static", target.scenario.overrides.utilization),
         ("--kv-cache-dtype", target.dtype(_SPELLED)),
         ("--page-size", settings.page_size),
     ]
     flags = [(name, str(value)) for name, value in given if value is not None]
     flags += [] if settings.prefix_caching else [("--disable-radix-cache", "")]
-    notes = [*target.notes(), "--mem-fraction-static covers weights and KV, not activations"]
+    notes = [*target.notes()]
+    if target.scenario.overrides.utilization is None:
+        notes.append("--mem-fraction-static is left to SGLang, which chooses it by GPU, ranks and chunk")
     if target.scenario.overrides.pool is not None:
-        notes.append(
-            "SGLang takes no pool in bytes: --mem-fraction-static is its default, not that of --pool"
-        )
+        notes.append("SGLang takes no pool in bytes, so that --pool is not written")
     if target.host is not None and settings.prefix_caching:
         size = math.floor(target.host_of_replica / target.workers / GB)
         flags += [

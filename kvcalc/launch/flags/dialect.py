@@ -8,14 +8,18 @@ from typing import Literal
 
 from kvcalc.launch.settings import Scope
 
-Kind = Literal["integer", "number", "size", "text", "switch", "off", "json"]
-"""How a value is read.  size: a number that may end in k, M, G (decimal) or K, Mi, Gi (binary);
-switch: present means true, `--no-` false; off: present means false."""
+Kind = Literal["count", "integer", "number", "size", "text", "switch", "off", "json", "items"]
+"""How a value is read.
+
+count: a whole number of at least 1.  size: a number that may end in k, M, G (decimal) or K, Mi, Gi
+(binary).  switch: present means true, `--no-` false.  off: present means false.  items: a JSON list
+of objects.
+"""
 
 Release = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flag:
     """One flag, key or environment variable of an engine."""
 
@@ -30,7 +34,7 @@ class Flag:
     implies: object = None  # what the bare flag stands for, where its value may be left out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialect:
     """How one engine is told what to do."""
 

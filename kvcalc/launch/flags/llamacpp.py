@@ -11,7 +11,7 @@ _FLAGS = (
     Flag(("--hf-repo", "-hf", "-hfr"), "model"),
     Flag(("--ctx-size", "-c"), "context", "integer", "token"),
     Flag(("--parallel", "-np"), "parallel", "integer", key="parallel"),
-    Flag(("--ubatch-size", "-ub"), "ubatch", "integer", "token", key="ubatch"),
+    Flag(("--ubatch-size", "-ub"), "ubatch", "count", "token", key="ubatch"),
     Flag(("--batch-size", "-b"), "batch", "integer", "token"),
     Flag(("--cache-type-k", "-ctk"), "k_type", key="k_type"),
     Flag(("--cache-type-v", "-ctv"), "v_type", key="v_type"),
@@ -35,7 +35,7 @@ _FLAGS = (
 _ENVIRONMENT = (
     Flag(("LLAMA_ARG_CTX_SIZE",), "context", "integer", "token"),
     Flag(("LLAMA_ARG_N_PARALLEL",), "parallel", "integer", key="parallel"),
-    Flag(("LLAMA_ARG_UBATCH",), "ubatch", "integer", "token", key="ubatch"),
+    Flag(("LLAMA_ARG_UBATCH",), "ubatch", "count", "token", key="ubatch"),
     Flag(("LLAMA_ARG_CACHE_TYPE_K",), "k_type", key="k_type"),
     Flag(("LLAMA_ARG_CACHE_TYPE_V",), "v_type", key="v_type"),
     Flag(("LLAMA_ARG_N_GPU_LAYERS",), "gpu_layers"),
@@ -43,7 +43,7 @@ _ENVIRONMENT = (
 
 LLAMACPP = Dialect(
     engine="llama.cpp",
-    programs=(("llama-server",), ("llama-server.exe",), ("llama-cli",), ("server",)),
+    programs=(("llama-server",), ("llama-server.exe",), ("llama-cli",)),
     images=("ggml-org/llama.cpp", "ggerganov/llama.cpp"),
     flags=_FLAGS,
     names="llamacpp.txt",

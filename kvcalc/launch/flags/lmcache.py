@@ -9,7 +9,7 @@ from dataclasses import replace
 from kvcalc.launch.flags.dialect import Dialect, Flag
 
 _KEYS = (
-    Flag(("chunk_size",), "chunk", "integer", "token"),
+    Flag(("chunk_size",), "chunk", "count", "token"),
     Flag(("local_cpu",), "local_cpu", "switch"),
     Flag(("max_local_cpu_size",), "worker_size", "number", "GiB", "worker"),
     Flag(("local_disk",), "disk"),

@@ -9,6 +9,7 @@ from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.decode import decode_notes
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
+from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
@@ -26,6 +27,7 @@ def page(result: PlanResult) -> Page:
     """Return the whole plan in the order in which its questions are asked."""
     blocks: list[Grid | Lines] = [
         _in_short(result),
+        *([launch_grid(result.config_checks)] if result.config_checks else []),
         _memory(result),
         _budgets(result),
         components("KV cache, one logical copy: " + headline(result.kv), result.kv),
