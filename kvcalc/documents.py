@@ -193,7 +193,7 @@ def _loader() -> "type[yaml.SafeLoader]":
     return Loader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """A mapping inside a file, which knows its place for messages.
 

@@ -6,7 +6,7 @@ from kvcalc.quantity import Bytes, Count, Dollars, PerSecond, Seconds, Share, To
 from kvcalc.results import Result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitRow:
     """One way to divide the model, and whether it meets the target; null where it cannot be run."""
 
@@ -28,7 +28,7 @@ class FitRow:
     reason: str  # why it fails; empty where it does not
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitResult(Result):
     """Answer of `kvcalc plan --fit`."""
 

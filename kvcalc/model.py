@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kvcalc.parameters import Parameters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """A cache shape and parameter counts, read from a profile or a checkpoint's own files."""
 

@@ -22,7 +22,7 @@ Expressible = Annotated[str, ("back", "prefix", "none")]
 """Which part of a prefix a connector can load while the rest is computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GainRange:
     """The time that restoring saves, negative where it loses, over all ranges of the inputs."""
 
@@ -32,7 +32,7 @@ class GainRange:
     faster: Share | None  # of the draws in which restoring is faster; null without draws
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Swing:
     """One input of one verdict, from one end of its range to the other while the others stay."""
 
@@ -48,7 +48,7 @@ class Swing:
     decides: bool  # whether the input alone turns the verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Split:
     """Computing the front of a prefix while the rest of it is loaded, so that both finish together."""
 
@@ -64,7 +64,7 @@ class Split:
     reason: str  # what the connector and the hidden state allow, in words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CurvePoint:
     """The break-even at one prefix length, with the suffix of the question after it."""
 
@@ -75,7 +75,7 @@ class CurvePoint:
     break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CurveLine:
     """One quantity over the variable of a `BreakEvenCurve`; null where it has no value."""
 
@@ -84,7 +84,7 @@ class CurveLine:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BreakEvenCurve:
     """Both sides of the question over one input, and where they cross."""
 
@@ -97,7 +97,7 @@ class BreakEvenCurve:
     reason: str  # what the crossing means, or why there is none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FleetSide:
     """All replicas under the asked rate of requests, with or without the tiers."""
 
@@ -113,7 +113,7 @@ class FleetSide:
     reason: str  # why there is no steady state; empty where there is one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fleet:
     """What the tiers do to a fleet of replicas under a rate of requests."""
 
@@ -128,7 +128,7 @@ class Fleet:
     gain: Count  # saturation rate with the tiers over that without
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Handover:
     """KV on its way from prefill workers to decode workers, for one prompt."""
 

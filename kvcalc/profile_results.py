@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kvcalc.results import Result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HardwareValue:
     """One value of a machine, in base units and as its source prints it."""
 
@@ -21,7 +21,7 @@ class HardwareValue:
     note: str  # what else to know of it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reference:
     """A page, file or log that values were read from."""
 
@@ -30,7 +30,7 @@ class Reference:
     retrieved: str | None  # date
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HardwareResult(Result):
     """Answer of `kvcalc hardware show`."""
 

@@ -37,7 +37,7 @@ FALLBACK_DTYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A page, file or log that values were read from."""
 
@@ -48,7 +48,7 @@ class Source:
     measured: str | None = None  # a date
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Provenance:
     """Where one value came from, and how its source prints it."""
 
@@ -59,7 +59,7 @@ class Provenance:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """One way from one memory to another."""
 
@@ -74,7 +74,7 @@ class Link:
         return self.bandwidth / self.nominal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Memory:
     """A memory and how fast it is read."""
 
@@ -82,7 +82,7 @@ class Memory:
     bandwidth: Annotated[float, "byte/second"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tier:
     """A place outside device memory that keeps KV, as seen from the device."""
 
@@ -94,7 +94,7 @@ class Tier:
     price: Annotated[float, "USD/byte/second"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Device:
     """One accelerator as its driver shows it."""
 
@@ -124,7 +124,7 @@ class Device:
         raise SettingsError(f"no dense rate for {dtype!r}; known are {', '.join(self.flops)}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """A share with its uncertainty: low <= mid <= high."""
 
@@ -208,7 +208,7 @@ class Instance(Profile):
         return int(self.accelerators)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """The machine around an accelerator: an instance, and the drive that stands for its local ones."""
 

@@ -10,7 +10,7 @@ from kvcalc.quantity import Bytes, Count, Tokens
 from kvcalc.shapes.components import Growth, ModelShape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComponentBytes:
     """Bytes of one component, all its layers together.
 
@@ -47,7 +47,7 @@ class ComponentBytes:
         return self.stored * self.growth.entries(tokens)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """What fits in the KV memory of one GPU, by the rule of one engine version."""
 

@@ -25,7 +25,7 @@ _CAPPED = ("window", "chunk")
 _GROWING = ("linear", "strided")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Buffers:
     """Cells and bytes of each buffer as llama.cpp prints them, all sequences together."""
 

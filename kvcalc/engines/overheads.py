@@ -31,7 +31,7 @@ MOE_CHUNK = 32768
 """Tokens that vLLM's fused expert kernels take at once [token]; VLLM_FUSED_MOE_CHUNK_SIZE's default."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
     """The largest step of a server by default, on devices of at least so much memory."""
 
@@ -41,7 +41,7 @@ class Batch:
     not_for: str | None = None  # device names to which the row below applies instead
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checked:
     """How far the KV memory that a model gives was from what logs print, as shares of the latter."""
 
@@ -50,7 +50,7 @@ class Checked:
     worst: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overhead:
     """Fixed costs of one version of one engine on one GPU."""
 

@@ -45,7 +45,7 @@ _GROWING = ("linear", "strided")
 _STATES = ("conv", "state", "float32")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Buffers:
     """Bytes of each buffer as SGLang prints them when it allocates, per GPU.
 

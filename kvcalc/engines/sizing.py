@@ -24,7 +24,7 @@ DRAFT = "draft"
 """Kind of the components of MTP and EAGLE layers, whatever the draft's own attention is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Precision:
     """The storage format of each kind of tensor, by name."""
 
@@ -166,7 +166,7 @@ def _between(part: Component, start: int, stop: int) -> Component:
     return replace(part, layers=tuple(index for index in part.layers if start <= index < stop))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sizes:
     """Components in bytes: of one logical copy, and of the GPU that holds most."""
 

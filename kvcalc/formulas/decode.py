@@ -23,7 +23,7 @@ NEVER_COMPUTE_BOUND = (
 """Why a critical batch does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DecodeStep:
     """The two times of a decode step that run side by side; the longer one is `total`."""
 

@@ -27,7 +27,7 @@ THRASH_SHARE = 0.20
 """Share of recomputed tokens [1] above which admission should stop; see `THRASH_EVICTIONS`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SwapTime:
     """Where the time of a swap goes; the parts add up to `total`."""
 

@@ -11,7 +11,7 @@ from kvcalc.formulas.transfer import burst_time
 from kvcalc.quantity import Bytes, BytesPerSecond, Seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RestoreTime:
     """Where the time of one restore goes; the parts add up to `total`."""
 
@@ -27,7 +27,7 @@ class RestoreTime:
         return self.queue + self.setup + self.transfer + self.convert + self.sync
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PathTime:
     """Where the time on a chain of hops goes; the parts add up to `total`."""
 

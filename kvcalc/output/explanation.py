@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kvcalc.explain import Explanation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Formulas:
     """Formulas as an answer of their own, which is what `kvcalc explain` gives."""
 

@@ -19,7 +19,7 @@ class Answer(Protocol):
         """Return the JSON body."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """One named quantity of a table; a text has no unit."""
 
@@ -40,7 +40,7 @@ class Column:
         return human(value, self.unit, share=self.share)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """A list of things of one kind, such as the known models, for every output format."""
 

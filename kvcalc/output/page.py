@@ -15,7 +15,7 @@ Wide = Literal["turn", "narrow", "under"]
 columns (a long list, which stays one row a line), or has its last column under each row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """A text with a meaning that a terminal may colour; the text alone says it too."""
 
@@ -23,7 +23,7 @@ class Cell:
     style: Style = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
     """Rows of texts under a header, with one letter of `align` (l or r) a column."""
 
@@ -35,7 +35,7 @@ class Grid:
     wide: Wide = "turn"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lines:
     """Paragraphs under an optional title, one a line and wrapped; `bullet` marks a list."""
 
@@ -44,7 +44,7 @@ class Lines:
     bullet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drawing:
     """Lines of characters that are shown as they are, such as a chart."""
 
@@ -55,7 +55,7 @@ class Drawing:
 Block = Grid | Lines | Drawing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """Everything that is printed for one answer, in order."""
 

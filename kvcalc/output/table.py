@@ -21,7 +21,7 @@ _INDENT = "  "
 _CODES = {"good": "32", "bad": "31", "warn": "33", "dim": "2", "bold": "1", "": ""}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Terminal:
     """What the place that shows the text can do."""
 

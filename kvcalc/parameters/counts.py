@@ -42,7 +42,7 @@ _LOOKUPS = ("embedding",)
 _OTHER_TOKENS = ("vision_tower", "encoder")  # run on images, sound or the prompt's encoder pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """One weight matrix or vector, repeated over layers and experts."""
 
@@ -108,7 +108,7 @@ class Part:
         return -(-size // (tp * multiple)) * multiple / size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameters:
     """The weights of one model; sums of its parts.
 

@@ -16,7 +16,7 @@ INNER = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff")
 VOCABULARY = ("padded_vocab_size", "vocab_size")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dimensions:
     """Sizes of a decoder: hidden width, heads, feed-forward width, vocabulary."""
 

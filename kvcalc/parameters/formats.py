@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kvcalc.errors import SettingsError, did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Format:
     """One way to store a matrix: bits per element, and scales per block of elements.
 

@@ -26,7 +26,7 @@ SHARED_WIDTH = (
 SHARED_COUNT = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mixture:
     """Sizes of a mixture of experts."""
 

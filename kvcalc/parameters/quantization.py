@@ -13,7 +13,7 @@ from kvcalc.parameters.patterns import Patterns, canonical
 Raw = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scheme:
     """Formats by module: the first target that names it, else the default; ignored ones stay plain."""
 

@@ -40,7 +40,7 @@ _BITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredWeights:
     """What a checkpoint's own files say about their size."""
 

@@ -37,7 +37,7 @@ Numbers = NDArray[np.float64]
 Texts = NDArray[np.object_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loads:
     """The rows: arrays of one length."""
 
@@ -70,7 +70,7 @@ class Loads:
         return reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchResult:
     """The main figures of a plan, a row for each load; a row without an answer is NaN with its reason."""
 
@@ -109,7 +109,7 @@ class BatchResult:
         return {"fits": self.fits} | {k: v for k, v in found.items() if isinstance(v, np.ndarray)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launch:
     """What all rows share: the memory of one GPU and the speed models."""
 

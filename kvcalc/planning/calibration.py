@@ -30,7 +30,7 @@ Time = Callable[[Tokens, Tokens, Pace], Seconds]
 _Numbers = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calibration:
     """What measured points say, and how well it meets them."""
 

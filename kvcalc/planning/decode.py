@@ -39,7 +39,7 @@ HOST_ALL_REDUCE_LATENCY = 30e-6
 """The same over PCIe and the host, where GPUs have no links of their own [second]; assumed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepTimes:
     """The times of one decode step of one replica, one after the other."""
 

@@ -12,7 +12,7 @@ from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import Component
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Draft:
     """One pass of the draft: a token for each sequence."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from kvcalc.results import Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """One formula as it was called in this run, for `--explain`."""
 
@@ -16,7 +16,7 @@ class Call:
     result: Any
 
 
-@dataclass(slots=True)
+@dataclass
 class Notebook:
     """The margin of a calculation; the only mutable thing in a plan, and it ends with it."""
 

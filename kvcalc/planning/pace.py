@@ -29,7 +29,7 @@ published efficiencies of 0.25 to 0.45 for mixtures of experts are of the 0.55 o
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pace:
     """One guess at how much of the machine a prefill uses."""
 
@@ -49,7 +49,7 @@ class Pace:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paces:
     """The slowest, the middle and the fastest guess that are worth considering."""
 

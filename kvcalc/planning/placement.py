@@ -23,7 +23,7 @@ HOST_NEEDS = 8e9
 """What an operating system and its services take of a memory that the GPU uses too [byte]; assumed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
     """A scenario cut in two: what the GPU holds, and what the host keeps and computes."""
 
@@ -31,7 +31,7 @@ class Placement:
     host: Scenario
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostLayers:
     """The layers that a step computes on the host, out of the host's memory."""
 

@@ -17,7 +17,7 @@ from kvcalc.shapes.components import LINEAR, Attention, Component, Growth
 _OTHER_PASSES = ("vision_tower", "encoder")  # run before the first token, not in decode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Routed:
     """Experts of the same layers on one GPU, of which a step reads those that its tokens visit."""
 
@@ -26,7 +26,7 @@ class Routed:
     active: int  # that one token visits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WeightReads:
     """The weights of one GPU as a decode step reads them."""
 
@@ -82,7 +82,7 @@ def _is_routed(part: Part) -> bool:
     return 0 < part.used < part.copies
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KvReads:
     """One component of one GPU's cache as a decode step reads it."""
 

@@ -31,7 +31,7 @@ NODE = 8
 """GPUs of a machine whose profile does not say [1]: what accelerator servers of all vendors hold; assumed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """What a division must reach, besides room for the scenario's sequences, and how far to look."""
 
@@ -51,7 +51,7 @@ class Target:
         return range(1, most + 1) if said is None else range(said, said + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Split:
     """One way to divide a model."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kvcalc.planning.placement import HostLayers, Placement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Speed:
     """What offload, eviction and flips ask of the speed models."""
 

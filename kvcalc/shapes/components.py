@@ -29,7 +29,7 @@ unless an engine says otherwise), the recurrent state's (`mamba_ssm_dtype`), or 
 GrowthKind = Literal["linear", "window", "chunk", "constant", "strided"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tensor:
     """One array that an entry of a component consists of: `heads` x `width` x `rows` elements."""
 
@@ -60,7 +60,7 @@ class Tensor:
         return self.heads_per_rank(tp) * self.width * self.rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Growth:
     """How many entries a component keeps for a sequence of n tokens.
 
@@ -98,7 +98,7 @@ class Growth:
 LINEAR = Growth("linear")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attention:
     """What one layer of a component computes per query token, for the FLOP count of prefill."""
 
@@ -108,7 +108,7 @@ class Attention:
     top_k: int | None = None  # sparse attention reads at most this many entries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Component:
     """A group of layers that keep the same kind of entry with the same growth."""
 
@@ -127,7 +127,7 @@ class Component:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelShape:
     """All that sizing a model's cache needs to know about the model."""
 

@@ -21,7 +21,7 @@ _GENERIC_SGLANG = ("generic", "sglang")
 _GENERIC_LLAMA = ("generic", "llama.cpp")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowBytes:
     """Bytes of one row: the useful values, and as stored with scales and padding."""
 
@@ -32,7 +32,7 @@ class RowBytes:
         return RowBytes(self.payload + other.payload, self.stored + other.stored)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Packing:
     """How the values of one head and token are packed."""
 
@@ -61,7 +61,7 @@ class Packing:
         return RowBytes(payload, payload + values / self.group * self.group_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Format:
     """One storage format: its packing, spellings, engines and where the figures come from."""
 

@@ -34,7 +34,7 @@ STATE_CHUNK = 256
 """Chunk of Mamba-2's kernels, of which blocks with one state each are multiples (most configs)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LayerCache:
     """The cache of one layer on one rank.  Layers with equal caches may share a group."""
 

@@ -17,7 +17,7 @@ from kvcalc.quantity import Count, Tokens
 Layer = tuple[int, LayerCache]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """Layers that share block tables; their pages may differ, their blocks may not."""
 

@@ -14,7 +14,7 @@ from kvcalc.engines.vllm.models import EXPORTS_NO_STATE
 Family = Literal["heads", "latent", "sparse_latent", "sparse_heads", "side_by_side"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kernel:
     """A backend, when vLLM chooses it, and the smallest block it takes."""
 
@@ -74,7 +74,7 @@ def chosen_kernel(deployment: Deployment) -> Kernel:
     return DEFAULT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Export:
     """A prefill kernel that writes states in the middle of a prompt."""
 

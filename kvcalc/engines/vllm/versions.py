@@ -22,7 +22,7 @@ InFlight = Literal["batch", "stages", "overlapped"]
 of a batch per stage and one more (asynchronous scheduling of the second model runner)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
     """The rules in force in one version."""
 
@@ -45,7 +45,7 @@ class Rules:
     packing: Packing = "tuples"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """What a release changed."""
 

@@ -7,7 +7,7 @@ from kvcalc.parameters.counts import Layers, Part
 from kvcalc.shapes.config import Config
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LatentSizes:
     """Widths of a latent attention layer; `query_rank` 0 means a full query projection."""
 

@@ -33,7 +33,7 @@ def mamba_1(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mamba2Sizes:
     """Sizes of a Mamba-2 layer."""
 
@@ -82,7 +82,7 @@ def mamba_2(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeltaSizes:
     """Sizes of a gated delta net: heads and widths of keys and values."""
 

@@ -25,7 +25,7 @@ _LABELS = 2  # of a scoring model whose config names none, transformers' default
 _SCORING = ("ForSequenceClassification", "ForRewardModel", "ForTokenClassification")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Style:
     """How one `model_type` differs from its neighbours."""
 

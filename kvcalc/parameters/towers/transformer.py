@@ -14,7 +14,7 @@ _MOST_WIDENED = 100  # no tower's network is that many times wider than its laye
 TOWER: Name = "vision_tower"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoder:
     """Sizes of an encoder; `shift` is whether its norms have one, `gated` its network a gate."""
 

@@ -30,7 +30,7 @@ HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels", "attention_head_d
 DRAFT_LAYERS = ("num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_hidden_layers")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dimensions:
     """The head shape that all attention layers of a model share, and its layer count."""
 

@@ -33,7 +33,7 @@ DENSE = frozenset(
 where the file gives one (Phi-3, Mistral 7B as ``llama``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Windowed:
     """Which layers slide where the file does not say, and over how many tokens."""
 

@@ -42,7 +42,7 @@ SKIPPED = object()
 """Value of a key whose list or text was passed over."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GgmlType:
     """How ggml stores a row: `block` elements in `size` bytes."""
 
@@ -70,7 +70,7 @@ GGML_TYPES: Mapping[int, GgmlType] = {
 without the two formats, q8_1 and q8_K, that exist between two operations only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorInfo:
     """One tensor: its dimensions, the fastest first, and how it is stored."""
 
@@ -89,7 +89,7 @@ class TensorInfo:
         return self.elements // self.type.block * self.type.size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
     """What a GGUF file says before its weights begin."""
 

@@ -84,7 +84,7 @@ class Keys:
         return int(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heads:
     """Head counts and widths of every layer, draft layers included."""
 

@@ -1,0 +1,103 @@
+"""One restore over one route: its parts, what overlaps, and what it gains; arrays too."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time
+from kvcalc.formulas.restore import RestoreTime, restore_time
+from kvcalc.planning.offload.route import Route, plain_route
+from kvcalc.planning.offload.waiting import Wait, wait_of
+from kvcalc.quantity import Bytes, BytesPerSecond, Seconds
+from kvcalc.scenario import Overrides, Scenario, TierUse
+
+BANDWIDTH_SPREAD = 0.15
+"""Relative uncertainty of a bandwidth without a range of its own [1]: published runs of one setup
+spread by about as much (vLLM and LMCache reports, gathered in the offload reference, 4.22)."""
+
+
+@dataclass(frozen=True)
+class Restoring:
+    """A restore of `size` bytes, before the prefill of what it does not cover."""
+
+    route: Route
+    overrides: Overrides
+    size: Bytes
+    wait: Wait
+    layers: int = 1  # of the model, for a load layer by layer
+
+    @property
+    def bandwidth(self) -> BytesPerSecond:
+        """Rate of the route for pieces of the size it moves."""
+        return self.route.bandwidth(self.size)
+
+    @property
+    def setup(self) -> Seconds:
+        """Lookup and submission: what the user gave, else the route's own."""
+        return self.route.setup if self.overrides.setup is None else self.overrides.setup
+
+    @property
+    def overhead(self) -> Seconds:
+        """Every part that no bandwidth removes."""
+        return self.wait.mean + self.setup + self.overrides.convert + self.overrides.sync
+
+    @property
+    def parts(self) -> RestoreTime:
+        """Where the time of the restore goes."""
+        return restore_time(
+            size=self.size,
+            bandwidth=self.bandwidth,
+            queue=self.wait.mean,
+            setup=self.setup,
+            convert=self.overrides.convert,
+            sync=self.overrides.sync,
+        )
+
+    @property
+    def is_layerwise(self) -> bool:
+        """Whether each layer's KV loads while the layer before computes."""
+        always = self.route.mechanism.layerwise == "always"
+        return (self.route.tier.layerwise or always) and self.layers > 1
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether some of the transfer hides behind compute."""
+        return self.overrides.window is not None or self.is_layerwise
+
+    def exposed(self, io: Seconds, remaining: Seconds) -> Seconds:
+        """Return what of a transfer nothing hides: all of it, without a window or layers."""
+        if self.overrides.window is not None:
+            return extra_wait(io, self.overrides.window)
+        if self.is_layerwise:
+            return pipeline_time(io, remaining, self.layers) - remaining
+        return io
+
+    def total(self, remaining: Seconds) -> Seconds:
+        """Return the time to the first token of a hit."""
+        return overlapped_total(remaining, self.exposed(self.parts.transfer, remaining), self.overhead)
+
+    def gains(self, saved: tuple[Seconds, Seconds], remaining: Seconds) -> tuple[Seconds, Seconds]:
+        """Return the least and most time that restoring saves, over the ranges of both sides.
+
+        `saved` is what a hit saves of the prefill, at the fast and at the slow end of its range.
+        """
+        tier, rate = self.route.tier, self.bandwidth
+        if tier.bandwidth_range is not None:
+            ends = tuple(rate * end / tier.bandwidth for end in tier.bandwidth_range)
+        elif self.route.mechanism.name != "plain":
+            ends = rate / (1 + BANDWIDTH_SPREAD), rate * (1 + BANDWIDTH_SPREAD)
+        else:
+            ends = rate, rate
+        costs = [self.exposed(self.size / end, remaining) + self.overhead for end in ends]
+        return saved[0] - costs[0], saved[1] - costs[1]
+
+
+def restoring(scenario: Scenario, route: Route, size: Bytes) -> Restoring:
+    """Return the restore of `size` bytes in a scenario, with the wait at its rate."""
+    wait = wait_of(scenario, np.asarray(size / route.bandwidth(size))[()])
+    return Restoring(route, scenario.overrides, size, wait, scenario.model.shape.layers)
+
+
+def plain_restoring(tier: TierUse, size: float, overrides: Overrides) -> Restoring:
+    """Return the restore of bare numbers."""
+    return Restoring(plain_route(tier), overrides, size, Wait(overrides.queue))

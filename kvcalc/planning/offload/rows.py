@@ -1,0 +1,154 @@
+"""A restore and a recompute -> one row of a result, part by part, with its verdict."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from kvcalc.formulas.breakeven import (
+    break_even_bandwidth,
+    cached_total,
+    confidence,
+    no_break_even,
+    speedup,
+    verdict,
+)
+from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time
+from kvcalc.formulas.restore import restore_time
+from kvcalc.formulas.transfer import effective_bandwidth
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload.restoring import Restoring
+from kvcalc.results import Offload
+from kvcalc.tiers import PLAIN
+
+PREFIX_STORE: Literal["prefix_store"] = "prefix_store"
+
+IDEAL_TRANSFER = (
+    "restore counts only the transfer: no queue, setup, conversion or sync time was given or measured"
+)
+
+
+@dataclass(frozen=True)
+class Times:
+    """What one restore is compared with: full recompute, suffix after the hit, and their ranges."""
+
+    recompute: float
+    remaining: float
+    # Time that a hit saves, before the restore itself: least and most under the efficiency range.
+    saved_low: float
+    saved_high: float
+
+
+def restore_row(
+    found: Restoring,
+    times: Times,
+    book: Notebook,
+    shortest: float | None = None,
+    write_need: float | None = None,
+) -> Offload:
+    """Return one restore against one recompute, part by part, with its verdict."""
+    route, size = found.route, float(found.size)
+    bandwidth, parts = float(found.bandwidth), found.parts
+    serial = _quote(found, times.remaining, book)
+    if float(parts.total) == float(parts.transfer):
+        book.assume(IDEAL_TRANSFER)
+    wait = float(found.exposed(parts.transfer, times.remaining)) if found.overlaps else None
+    total = serial if wait is None else float(found.total(times.remaining))
+    low, high = map(float, found.gains((times.saved_low, times.saved_high), times.remaining))
+    point, reason = _break_even(size, times, float(found.overhead), book)
+    word, plain = verdict(low, high), route.mechanism.name == PLAIN
+    return Offload(
+        tier=route.tier.name,
+        mode=PREFIX_STORE,
+        bytes=size,
+        bandwidth=bandwidth,
+        queue=float(parts.queue),
+        setup=float(parts.setup),
+        transfer=float(parts.transfer),
+        convert=float(parts.convert),
+        sync=float(parts.sync),
+        restore=float(parts.total),
+        remaining=times.remaining,
+        cached_total=serial,
+        recompute=times.recompute,
+        speedup=_speedup(times.recompute, total),
+        break_even_bandwidth=point,
+        break_even_tokens=shortest,
+        extra_wait=wait,
+        overlapped_total=None if wait is None else total,
+        verdict=str(word),
+        confidence=float(confidence(low, high)) if math.isfinite(low) else 1.0,
+        reason=reason or _why(str(word), times.recompute, total, point, bandwidth),
+        mechanism=route.mechanism.name,
+        piece_bytes=None if plain else float(route.piece(size)),
+        queue_p99=None if found.wait.p99 is None else float(found.wait.p99),
+        utilization=None if found.wait.utilization is None else float(found.wait.utilization),
+        first_restore=None if route.rates.first is None else route.rates.first.value,
+        write_need=write_need,
+    )
+
+
+def _quote(found: Restoring, remaining: float, book: Notebook) -> float:
+    """Note the formulas of a row as they were called, and return the serial sum."""
+    route, overrides, size = found.route, found.overrides, float(found.size)
+    bandwidth, overhead = float(found.bandwidth), float(found.overhead)
+    if not math.isfinite(overhead):
+        return math.inf
+    if route.rates.per_piece is not None and route.then is None:
+        piece, cost = float(route.piece(size)), route.rates.per_piece.value
+        book.run(
+            effective_bandwidth,
+            piece=piece,
+            bandwidth=route.link_rate,
+            overhead=cost,
+            streams=route.rates.number("streams", 1.0),
+        )
+    book.run(
+        restore_time,
+        size=size,
+        bandwidth=bandwidth,
+        queue=float(found.wait.mean),
+        setup=found.setup,
+        convert=overrides.convert,
+        sync=overrides.sync,
+    )
+    serial = book.run(cached_total, size=size, bandwidth=bandwidth, remaining=remaining, overhead=overhead)
+    transfer = size / bandwidth
+    if overrides.window is not None:
+        wait = float(book.run(extra_wait, io=transfer, window=overrides.window))
+        book.run(overlapped_total, remaining=remaining, extra_wait=wait, serial=overhead)
+    elif found.is_layerwise:
+        book.run(pipeline_time, load=transfer, compute=remaining, layers=float(found.layers))
+    return float(serial)
+
+
+def _speedup(recompute: float, total: float) -> float:
+    if not math.isfinite(total):
+        return 0.0
+    return float(speedup(recompute, total)) if total > 0 else math.inf
+
+
+def _break_even(size: float, times: Times, overhead: float, book: Notebook) -> tuple[float | None, str]:
+    if not math.isfinite(overhead):
+        return None, "the tier's link cannot serve the planned rate: restores would wait without end"
+    reason = str(no_break_even(times.recompute, times.remaining, overhead))
+    if reason:
+        return None, reason
+    return float(
+        book.run(
+            break_even_bandwidth,
+            size=size,
+            prefill=times.recompute,
+            remaining=times.remaining,
+            overhead=overhead,
+        )
+    ), ""
+
+
+def _why(word: str, recompute: float, total: float, point: float | None, bandwidth: float) -> str:
+    ratio = recompute / total if total > 0 else math.inf
+    if word == "too_close":
+        return "the ranges of prefill speed and bandwidth straddle the break-even"
+    compared = "above" if point is not None and bandwidth > point else "below"
+    words = "faster" if word == "restore" else "slower"
+    factor = ratio if word == "restore" else 1 / ratio if ratio else math.inf
+    return f"{factor:.3g} times {words} than recomputing; its bandwidth is {compared} the break-even"

@@ -1,0 +1,71 @@
+"""Kinds of tier as data (kinds.json): latency, queue depth, who shares them, wear."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from kvcalc.errors import SettingsError, did_you_mean
+from kvcalc.tiers.figures import Figure, data_of, figures_of
+
+_FIGURES = (
+    *("latency", "iops", "queue_depth", "streams", "write_share", "drive_writes", "remote_share", "price"),
+)
+
+
+@dataclass(frozen=True)
+class TierKind:
+    """What tiers of one kind have in common where a question does not say it."""
+
+    name: str
+    title: str
+    called: tuple[str, ...]  # names of tiers that are taken for this kind
+    shared: str  # what the GPUs that read it at once have in common
+    latency: Figure | None = None  # second, of one operation
+    iops: Figure | None = None  # operations a second of one drive
+    queue_depth: Figure | None = None  # operations in flight
+    streams: Figure | None = None  # of one request
+    write_share: Figure | None = None  # of the read bandwidth
+    drive_writes: Figure | None = None  # times its capacity that a drive may be written each day
+    remote_share: Figure | None = None  # of the bandwidth that a remote socket leaves
+    price: Figure | None = None  # USD/byte/second
+
+
+@cache
+def tier_kinds() -> Mapping[str, TierKind]:
+    """Return all kinds by name."""
+    data = data_of("kinds.json")
+    return {
+        entry["name"]: TierKind(
+            name=entry["name"],
+            title=entry["title"],
+            called=tuple(entry["called"]),
+            shared=entry["shared"],
+            **figures_of(entry, _FIGURES, data["sources"]),
+        )
+        for entry in data["kinds"]
+    }
+
+
+def tier_kind(name: str) -> TierKind:
+    """Return one kind.
+
+    Raises
+    ------
+    SettingsError
+        If there is none of this name.
+    """
+    known = tier_kinds()
+    if name not in known:
+        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
+        raise SettingsError(f"unknown kind of tier {name!r}{hint}")
+    return known[name]
+
+
+def kind_called(name: str) -> TierKind | None:
+    """Return the kind that a tier's own name tells, None where it tells none.
+
+    >>> kind_called("NVMe").name
+    'nvme'
+    """
+    word = name.strip().lower()
+    return next((kind for kind in tier_kinds().values() if word in kind.called), None)

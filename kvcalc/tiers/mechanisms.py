@@ -1,0 +1,123 @@
+"""How engines move KV between a tier and the GPU, as data (mechanisms.json).
+
+A mechanism has a rule for its pieces and one or more sets of rates: the first holds for any machine,
+later ones for the machines that they name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from kvcalc.errors import SettingsError, did_you_mean
+from kvcalc.profiles import Hardware
+from kvcalc.tiers.figures import Figure, data_of, figures_of
+
+PLAIN = "plain"
+"""The mechanism that moves bytes at the bandwidth as stated."""
+
+PieceRule = Literal["block", "layer", "chunk", "slice", "whole"]
+"""What one piece is.
+
+block: a block of the engine's pool over all layers of a rank.  layer: one tensor of one layer in such
+a block.  chunk: so many tokens of all layers.  slice: so many bytes.  whole: everything at once.
+"""
+
+Layerwise = Literal["never", "optional", "always"]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast one mechanism is; None where it adds no limit or cost of its own."""
+
+    per_piece: Figure | None = None  # second, fixed cost of one piece
+    streams: Figure | None = None  # pieces in flight that hide each other's fixed cost
+    share: Figure | None = None  # of the link's bandwidth that endless pieces reach
+    limit: Figure | None = None  # byte/second into one GPU, whatever the link
+    host_limit: Figure | None = None  # byte/second into all GPUs of a host together
+    fixed: Figure | None = None  # second, once for each restore
+    first: Figure | None = None  # second, once for the first restore between two servers
+
+    def number(self, name: str, otherwise: float) -> float:
+        """Return a rate's value, or `otherwise` where the mechanism has none."""
+        found: Figure | None = getattr(self, name)
+        return otherwise if found is None else found.value
+
+
+_RATES = ("per_piece", "streams", "share", "limit", "host_limit", "fixed", "first")
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One way of moving bytes."""
+
+    name: str
+    title: str
+    tiers: tuple[str, ...]  # kinds of tier that it can read
+    piece: PieceRule
+    general: Rates
+    special: Mapping[str, Rates] = field(default_factory=dict)  # by machine
+    chunk_tokens: int | None = None
+    slice_bytes: int | None = None
+    then: str | None = None  # mechanism of the second hop, from host memory, once all has arrived there
+    store: str | None = None  # write_through, selective or write_back
+    inclusive: bool = False  # the tier also holds what the GPU still has
+    layerwise: Layerwise = "never"
+    default_for: Mapping[str, Any] = field(default_factory=dict)  # engine, tiers and vendors
+
+    def rates_on(self, machine: str) -> Rates:
+        """Return the rates on a machine."""
+        return self.special.get(machine, self.general)
+
+    def is_default(self, engine: str, tier: str, vendor: str) -> bool:
+        """Whether an engine uses this mechanism on such a tier unless told otherwise."""
+        chosen = self.default_for
+        if chosen.get("engine") != engine or tier not in chosen["tiers"]:
+            return False
+        return vendor in chosen.get("vendors", [vendor])
+
+
+@cache
+def mechanisms() -> Mapping[str, Mechanism]:
+    """Return all mechanisms by name."""
+    data = data_of("mechanisms.json")
+    return {entry["name"]: _mechanism(entry, data["sources"]) for entry in data["mechanisms"]}
+
+
+def mechanism(name: str) -> Mechanism:
+    """Return one mechanism.
+
+    Raises
+    ------
+    SettingsError
+        If there is none of this name.
+    """
+    known = mechanisms()
+    if name not in known:
+        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
+        raise SettingsError(f"unknown mechanism {name!r}{hint}")
+    return known[name]
+
+
+def default_mechanism(engine: str, tier: str | None, hardware: Hardware) -> Mechanism:
+    """Return what an engine uses on a kind of tier: the last that names the vendor, else any."""
+    fitting = [
+        found for found in mechanisms().values() if found.is_default(engine, tier or "", hardware.vendor)
+    ]
+    named = [found for found in fitting if "vendors" in found.default_for]
+    return (named or fitting or [mechanism(PLAIN)])[0]
+
+
+def _mechanism(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Mechanism:
+    general, *special = entry["rates"]
+    same = ("name", "title", "piece", "chunk_tokens", "slice_bytes", "then", "store", "inclusive")
+    return Mechanism(
+        **{name: entry[name] for name in (*same, "layerwise", "default_for") if name in entry},
+        tiers=tuple(entry["tiers"]),
+        general=Rates(**figures_of(general, _RATES, sources)),
+        special={
+            machine: Rates(**figures_of(rates, _RATES, sources))
+            for rates in special
+            for machine in rates["machines"]
+        },
+    )
