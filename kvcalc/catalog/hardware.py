@@ -128,6 +128,8 @@ def with_values(
     >>> slower.host_to_device.bandwidth
     20000000000.0
     """
+    if not values:
+        return hardware
     from kvcalc.catalog.hardware_document import is_band, settable
 
     units = dict(settable(hardware))
