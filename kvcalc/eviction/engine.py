@@ -155,7 +155,7 @@ class Engine(Instance):
     def _first_token(self, number: int) -> None:
         """Note the token that a finished prefill gives, and let the sequence decode."""
         if self.generated[number]:
-            self.record.gaps.single.append(self.now - self.last[number])
+            self.record.paused(number, self.now - self.last[number])
         else:
             self.record.first[number] = self.now
         self.generated[number] += 1
@@ -198,7 +198,8 @@ class Engine(Instance):
         self.record.busy += time
         self.record.processed += steps * len(batch)
         self.record.gaps.run(first, growth, steps, len(batch) - len(self.late))
-        self.record.gaps.single.extend(self.now - self.last[number] for number in self.late)
+        for number in self.late:
+            self.record.paused(number, self.now - self.last[number])
         self.late.clear()
         batch.advance(steps)
         for number in batch.ended():

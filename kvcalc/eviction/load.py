@@ -1,7 +1,7 @@
 """Requests as an engine meets them: when each arrives, what it brings and what it will generate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ class Requests:
         """Requests per second."""
         span = float(self.arrival[-1] - self.arrival[0]) if len(self) > 1 else 0.0
         return (len(self) - 1) / span if span else 0.0
+
+    def first(self, count: int) -> "Requests":
+        """Return the first `count` requests."""
+        return Requests(*(getattr(self, item.name)[:count] for item in fields(self)))
 
     def faster(self, factor: float) -> "Requests":
         """Return the same requests arriving `factor` times as fast, so that loads differ in nothing else."""

@@ -51,6 +51,7 @@ class Record:
     recomputed: NDArray[np.int64]  # tokens computed again
     evictions: NDArray[np.int64]
     served: Floats  # seconds in the engine, waiting in the queue left out
+    pause: Floats  # longest wait for a token after the first one that a stall or an eviction made
     truncated: NDArray[np.bool_]  # stopped where the pool or the longest sequence ends
     rejected: NDArray[np.bool_]  # its prompt alone is longer than that
     gaps: Gaps
@@ -65,6 +66,11 @@ class Record:
     duration: float = 0.0  # seconds from the first arrival to the last token
     restarts: list[float] = field(default_factory=list)  # second of each eviction
 
+    def paused(self, number: int, seconds: float) -> None:
+        """Note a gap that a stall or an eviction made between two tokens."""
+        self.gaps.single.append(seconds)
+        self.pause[number] = max(self.pause[number], seconds)
+
     @classmethod
     def of(cls, count: int) -> "Record":
         """Return an empty record of so many requests."""
@@ -75,6 +81,7 @@ class Record:
             recomputed=np.zeros(count, dtype=np.int64),
             evictions=np.zeros(count, dtype=np.int64),
             served=np.zeros(count),
+            pause=np.zeros(count),
             truncated=np.zeros(count, dtype=bool),
             rejected=np.zeros(count, dtype=bool),
             gaps=Gaps(),

@@ -1,0 +1,126 @@
+"""Whether a load fits an engine, in closed form: what a simulation should come near to."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kvcalc.eviction.load import Requests
+from kvcalc.eviction.results import StabilityRow
+from kvcalc.eviction.steps import StepTimes
+from kvcalc.eviction.tactics import Limits
+from kvcalc.formulas.pressure import (
+    expected_occupancy,
+    expected_running,
+    growth_evictions,
+    loop_gain,
+    overrun_probability,
+    overrun_slope,
+    safe_concurrency,
+)
+
+_ROUNDS = 200  # of eviction -> recompute -> load, each nearer to where it settles
+_SETTLED = 1e-9  # change of the lost share at which it has
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one request asks of an engine, on average, and how much the tokens held vary."""
+
+    generate: float  # tokens
+    held: float  # tokens that a running sequence holds, over its life
+    deviation: float  # of these, over all running sequences
+    prefill: float  # seconds of GPU time
+    step: float  # seconds of a decode step beside its sequences
+    share: float  # seconds that one sequence adds to it
+    recompute: float  # seconds of GPU time to compute one victim again
+
+    @classmethod
+    def of(cls, requests: Requests, times: StepTimes) -> "Demand":
+        """Return the demand of a load; a sequence counts for as many steps as it generates tokens."""
+        prompt, generate = requests.prompt.astype(float), requests.generate.astype(float)
+        weight = generate / generate.sum()
+        held = float((weight * (prompt + generate / 2)).sum())
+        square = float((weight * (prompt * prompt + prompt * generate + generate * generate / 3)).sum())
+        cached = requests.cached.astype(float)
+        per_sequence = (times.decode[-1] - times.decode[1]) / max(1, times.most - 1)
+        return cls(
+            generate=float(generate.mean()),
+            held=held,
+            deviation=max(np.sqrt(max(square - held * held, 0.0)), 1e-9),
+            prefill=float(np.mean(times.prefill_time(prompt - cached, cached))),
+            step=times.decode[1] - per_sequence,
+            share=per_sequence + times.context[-1] * held,
+            recompute=float(times.prefill_time(held)),
+        )
+
+    def spare(self, rate: float, lost: float) -> float:
+        """Return the share of the time that prefill, growth of the step and recompute leave."""
+        return 1 - rate * (self.prefill + self.generate * self.share) - lost
+
+
+def stability_of(rate: float, demand: Demand, limits: Limits, times: StepTimes) -> StabilityRow:
+    """Return what closed forms say of requests that arrive at `rate` per second."""
+    pool = float(limits.blocks * limits.block)
+    blank = StabilityRow(
+        rate=rate,
+        running=None,
+        occupancy=None,
+        overrun_probability=None,
+        safe_concurrency=float(safe_concurrency(demand.held, demand.deviation, pool)),
+        evictions_per_second=None,
+        loop_gain=None,
+        stable=False,
+        reason="the GPU has not enough time: prefill and decode of what arrives take more than all of it",
+    )
+    lost, row = 0.0, blank
+    for _ in range(_ROUNDS):
+        spare = demand.spare(rate, lost)
+        if spare <= 0:
+            return _runaway(row, blank)
+        row = _at(rate, demand, spare, pool, blank)
+        before, lost = lost, float(demand.recompute * (row.evictions_per_second or 0.0))
+        if abs(lost - before) < _SETTLED:
+            break
+    return _judged(row, times.most)
+
+
+def _at(rate: float, demand: Demand, spare: float, pool: float, blank: StabilityRow) -> StabilityRow:
+    """Return the figures where `spare` of the time is left for decode."""
+    running = float(expected_running(rate, demand.generate, demand.step, spare))
+    growth = rate * demand.generate
+    overrun = float(overrun_probability(running, demand.held, demand.deviation, pool))
+    slope = float(overrun_slope(running, demand.held, demand.deviation, pool))
+    return replace(
+        blank,
+        running=running,
+        occupancy=float(expected_occupancy(running, demand.held, pool)),
+        overrun_probability=overrun,
+        evictions_per_second=float(growth_evictions(overrun, growth, demand.held)),
+        loop_gain=float(loop_gain(demand.recompute, growth, demand.held, slope, running, spare)),
+    )
+
+
+def _runaway(row: StabilityRow, blank: StabilityRow) -> StabilityRow:
+    """Say what happens where the loop has taken all of the time."""
+    if row.running is None:
+        return blank
+    return replace(
+        row,
+        running=None,
+        occupancy=None,
+        loop_gain=max(row.loop_gain or 0.0, 1.0),
+        reason="the loop gain exceeds 1: recompute of victims fills the pool again, until nothing else runs",
+    )
+
+
+def _judged(row: StabilityRow, most: int) -> StabilityRow:
+    running, occupancy, gain = row.running or 0.0, row.occupancy or 0.0, row.loop_gain or 0.0
+    if gain > 1:
+        reason = f"the loop gain is {gain:.2f}: each eviction causes more than one other"
+    elif occupancy > 1:
+        reason = f"the pool would have to hold {occupancy:.2f} times what it holds"
+    elif running > most:
+        reason = f"{running:.0f} sequences would have to run at once, of {most} that the engine runs"
+    else:
+        return replace(row, stable=True, reason="the load fits, and evictions die out")
+    return replace(row, reason=reason)
