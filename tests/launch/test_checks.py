@@ -321,6 +321,9 @@ SILENT = [
     ),
     ("vllm serve m -tp 4 -tp 4", {}, "said-twice"),
     ("vllm serve m -tp 4", {"tp": 4}, "plan-differs"),
+    ("vllm serve meta-llama/Llama-3.1-8B-Instruct", {}, "plan-differs"),
+    ("vllm serve /models/other", {}, "plan-differs"),
+    ("vllm serve m --no-disable-hybrid-kv-cache-manager --kv-offloading-size 64", {}, "hybrid-manager-off"),
     (lmcache(), {"prompt": "1024"}, "full-chunks-only"),
     (offloading('"cpu_bytes_to_use": 1e12, "block_size": 64'), {}, "chunk-of-whole-blocks"),
     (offloading('"cpu_bytes_to_use": 2147483648'), {}, "store-step"),  # two steps

@@ -131,8 +131,20 @@ def test_a_tier_that_is_no_host_memory_is_not_written_as_one():
         ({}, "lmcache", "--emit lmcache: name the host memory"),
         ({"engine": "sglang"}, "vllm", "sglang is planned, and --emit vllm needs vllm"),
         ({"pool": "1 MB"}, "vllm", "not one sequence fits"),
+        ({"prompt": 10, "tiers": DRAM}, "lmcache", "a prefix of 10 tokens fills no block of 16"),
     ],
 )
 def test_what_cannot_be_written_is_refused(said, target, message):
     with pytest.raises(SettingsError, match=message):
         emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", **said), target)
+
+
+def test_a_model_with_states_is_not_given_to_lmcache():
+    with pytest.raises(SettingsError, match="recurrent states beside attention"):
+        emitted(question_of("bamba-9b", "h100-sxm-80gb", tiers=DRAM), "lmcache")
+
+
+def test_no_tier_is_written_that_never_hits():
+    text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", prompt=10, tiers=DRAM), "vllm")
+    assert "--kv-offloading-size" not in text
+    assert "# No tier: a prefix of 10 tokens fills no block of 16" in text

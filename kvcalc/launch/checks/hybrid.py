@@ -4,26 +4,39 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kvcalc.engines import lay_out
+from kvcalc.engines.vllm.deployment import is_state
 from kvcalc.errors import KvcalcError
 from kvcalc.launch.checks.check import Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
-from kvcalc.launch.connectors import connectors_of, turns_hybrid_off
+from kvcalc.launch.connectors import HYBRID_CONNECTORS, connectors_of, turns_hybrid_off
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
     """Say what a sequence costs with and without the manager, where the model is a hybrid."""
     launch, scenario = deployment.launch, deployment.scenario
     off = turns_hybrid_off(launch)
+    forced = launch.field("hybrid_disabled")
+    others = set(connectors_of(launch)) - HYBRID_CONNECTORS
+    if forced is not None and not forced.value and others:
+        yield Finding(
+            "error",
+            f"{forced.flag} and {', '.join(sorted(others))}, which does without the hybrid KV cache manager: "
+            "vLLM "
+            "does not start",
+            "leave the flag out",
+            forced.where,
+        )
     if not off and not launch.value("hybrid_disabled"):
         return
     parts = scenario.model.shape.components_for("vllm")
-    kinds = {part.growth.kind for part in parts}
-    if not kinds - {"linear"}:
+    states = [part for part in parts if is_state(part)]
+    windows = [part for part in parts if part.growth.kind in ("window", "chunk")]
+    if not windows and len(states) in (0, len(parts)):
         return
     names = ", ".join(connectors_of(launch))
     why = f"{names} turns the hybrid KV cache manager off" if off else "the hybrid KV cache manager is off"
     where = launch.where("hybrid_disabled", "connector", "host_size")
-    if "constant" in kinds:
+    if states:
         yield Finding(
             "error",
             f"{why}, and {scenario.model.name} has recurrent states, which vLLM serves only with it",

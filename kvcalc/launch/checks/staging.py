@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 from kvcalc.launch.checks.check import Check, Finding, gb, some
 from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.launch.connectors import uses_lmcache
+from kvcalc.launch.flags.lmcache import DEFAULT_WORKER_SIZE
+from kvcalc.launch.settings import UNIT_BYTES
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -13,11 +16,16 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     if lower is None:
         return
     need = deployment.stored(deployment.prefix)
+    lmcache = uses_lmcache(launch)
     have = host.total if host is not None else 0.0
+    if lmcache:  # what it reads passes its buffer, whether or not that is a tier of its own
+        size = launch.field("worker_size")
+        each = size.bytes if size else DEFAULT_WORKER_SIZE * UNIT_BYTES["GiB"]
+        have = each * deployment.workers
     if have >= need:
         return
     yield Finding(
-        "error",
+        "warning" if lmcache else "error",
         f"a prefix of {some(deployment.prefix, 'token')} takes {gb(need)} and is staged through the host "
         "tier "
         f"of {gb(have)}: only what fits there is loaded, the rest is computed again",

@@ -2,6 +2,7 @@
 
 import math
 
+from kvcalc.engines.vllm.deployment import is_state
 from kvcalc.errors import SettingsError
 from kvcalc.launch.emitters.plan import Target, script
 from kvcalc.launch.emitters.vllm import GIB, engine_flags, version_notes
@@ -17,10 +18,20 @@ def emit(target: Target) -> str:
     Raises
     ------
     SettingsError
-        If the question names no host tier to size the cache by.
+        If the question names no host tier to size the cache by, or none can be used.
     """
     if target.host is None:
-        raise SettingsError("--emit lmcache: name the host memory, e.g. --tier 'dram=512 GB@54 GB/s'")
+        raise SettingsError(
+            f"--emit lmcache: a prefix of {target.prefix:,} tokens fills no block of {target.block:,}"
+            if target.prefix < target.block
+            else "--emit lmcache: name the host memory, e.g. --tier 'dram=512 GB@54 GB/s'"
+        )
+    parts = target.scenario.model.shape.components_for("vllm")
+    if 0 < sum(map(is_state, parts)) < len(parts):
+        raise SettingsError(
+            f"--emit lmcache: {target.scenario.model.name} has recurrent states beside attention, for which "
+            "vLLM needs its hybrid KV cache manager, and LMCache's connector turns that off; --emit vllm"
+        )
     each = math.floor(target.host_of_replica / target.workers / GIB * _TENTH) / _TENTH
     notes = [
         *target.notes(),
@@ -37,8 +48,5 @@ def emit(target: Target) -> str:
 
 def chunk(target: Target) -> int:
     """Return LMCache's own chunk, or the most whole blocks that a shorter prefix fills."""
-    workload = target.scenario.workload
-    prefix = workload.prompt if workload.cached is None else workload.cached
-    block = int(target.result.memory.block_tokens or 1)
-    most = max(block, prefix // block * block)
-    return min(max(block, DEFAULT_CHUNK // block * block), most)
+    block = target.block
+    return min(max(block, DEFAULT_CHUNK // block * block), target.prefix // block * block)

@@ -49,9 +49,21 @@ class Target:
 
     @property
     def host(self) -> TierUse | None:
-        """The tier in host memory, if the question names one with a capacity."""
+        """The tier in host memory, if the question names one with a capacity and a prefix fills a block."""
         tiers = self.scenario.tiers
-        return next((item for item in tiers if item.name in HOST_TIERS and item.capacity), None)
+        named = next((item for item in tiers if item.name in HOST_TIERS and item.capacity), None)
+        return None if self.prefix < self.block else named
+
+    @property
+    def prefix(self) -> int:
+        """Tokens that are hoped to hit."""
+        workload = self.scenario.workload
+        return workload.prompt if workload.cached is None else workload.cached
+
+    @property
+    def block(self) -> int:
+        """Tokens of one block, of which only whole ones are stored."""
+        return int(self.result.memory.block_tokens or 1)
 
     @property
     def host_of_replica(self) -> float:
@@ -78,6 +90,8 @@ class Target:
         if not result.fits:
             fitting = int(result.capacity.sessions)
             lines.append(f"The load does not fit: {fitting} of {work.concurrency} sequences at once")
+        if self.prefix < self.block:
+            lines.append(f"No tier: a prefix of {self.prefix:,} tokens fills no block of {self.block:,}")
         for tier in self.scenario.tiers:
             if tier.name not in HOST_TIERS:
                 lines.append(f"Tier {tier.name} is not written: the plan does not know where it lies")

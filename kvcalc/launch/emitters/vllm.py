@@ -57,6 +57,6 @@ def emit(target: Target) -> str:
     if target.host is not None:
         flags.append(("--kv-offloading-size", str(math.floor(target.host_of_replica / GIB))))
         notes += NOTES
-    else:
+    elif not target.scenario.tiers:
         notes.append("no tier in host memory was named (--tier 'dram=512 GB@54 GB/s'), so none is written")
     return script(notes, f"vllm serve {target.model}", flags)
