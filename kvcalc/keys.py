@@ -12,7 +12,7 @@ from typing import Any, Literal
 Kind = Literal["text", "integer", "tokens", "share", "number", "flag", "quantity"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Key:
     """One thing a user may say: its name, how its text is read, and what it means."""
 
@@ -89,12 +89,20 @@ KEYS: tuple[Key, ...] = (
     Key("prompt", "tokens", "Prompt tokens [4096]", group="Workload", workload=True, commands=_RESTORE),
     Key("generate", "tokens", "Generated tokens [512]", group="Workload", workload=True, commands=_PLAN),
     Key("concurrency", "integer", "Sequences at once [1]", group="Workload", workload=True, commands=_PLAN),
-    Key("rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_PLAN),
+    Key("rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_RESTORE),
     Key("cached", "tokens", "Prompt tokens that hit", group="Workload", workload=True, commands=_RESTORE),
     Key(
         "hit",
         "share",
         "Share of the prompt that hits [0]",
+        group="Workload",
+        workload=True,
+        commands=_RESTORE,
+    ),
+    Key(
+        "hit_rate",
+        "share",
+        "Share of requests that find their prefix in a tier; the others compute all of it [1]",
         group="Workload",
         workload=True,
         commands=_RESTORE,
@@ -173,6 +181,14 @@ KEYS: tuple[Key, ...] = (
         "Times",
         commands=("restore",),
     ),
+    Key(
+        "disaggregate",
+        "quantity",
+        "Path from prefill workers to decode workers, between two GPUs, e.g. 50 GB/s",
+        "byte/second",
+        "Times",
+        commands=_PLAN,
+    ),
     Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_RESTORE),
     Key(
         "draws",
@@ -191,9 +207,27 @@ TIER_UNITS: Mapping[str, str] = MappingProxyType(
         "setup": "second",
         "iops": "1/second",
         "io_size": "byte",
+        "price": "USD/byte/second",
+        "shared_by": "1",
+        "latency": "second",
+        "queue_depth": "1",
+        "write_bandwidth": "byte/second",
+        "drive_writes": "1",
     }
 )
-"""What may be said of a slower tier, with the base unit of each."""
+"""What may be said of a slower tier in numbers, with the base unit of each."""
+
+TIER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "mechanism": (),
+        "kind": (),
+        "numa": ("local", "remote"),
+        "store": ("write_through", "selective", "write_back"),
+        "pageable": ("true", "false"),
+        "layerwise": ("true", "false"),
+    }
+)
+"""What may be said of it in words, with those that are valid; none where `kvcalc.tiers` knows them."""
 
 _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(

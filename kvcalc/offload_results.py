@@ -26,9 +26,13 @@ Expressible = Annotated[str, ("back", "prefix", "none")]
 class GainRange:
     """The time that restoring saves, negative where it loses, over all ranges of the inputs."""
 
-    low: Seconds  # fifth percentile of the draws; without draws, all ranges at their worse ends
-    middle: Seconds  # median of the draws; without draws, all inputs at their middles
-    high: Seconds  # 95th percentile of the draws; without draws, all ranges at their better ends
+    low: Annotated[
+        Seconds, "unlimited"
+    ]  # fifth percentile of the draws; without draws, all ranges at their worse ends
+    middle: Annotated[Seconds, "unlimited"]  # median of the draws; without draws, all inputs at their middles
+    high: Annotated[
+        Seconds, "unlimited"
+    ]  # 95th percentile of the draws; without draws, all ranges at their better ends
     faster: Share | None  # of the draws in which restoring is faster; null without draws
 
 

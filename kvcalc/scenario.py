@@ -19,7 +19,7 @@ SEED = 1
 """Seed of a simulation's random numbers where none is given [1], so that two runs give one answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Range:
     """An input that is known to lie between two ends, nine times out of ten; planned with at its middle."""
 
@@ -29,7 +29,7 @@ class Range:
     most: float = math.inf  # what it cannot exceed; nothing that may carry a range is negative
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Workload:
     """What the requests look like."""
 
@@ -40,6 +40,7 @@ class Workload:
     cached: int | None = None  # prompt tokens that hit; None when neither cached nor hit was said
     images: int = 0  # images or audio clips in each prompt
     image_tokens: int = 0  # tokens of one of them
+    hit_rate: float = 1.0  # share of requests that hit, each of them `cached` tokens
 
     @property
     def text(self) -> int:
@@ -47,21 +48,33 @@ class Workload:
         return self.prompt - self.images * self.image_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TierUse:
     """A slower tier that this question may restore from, with base-unit numbers."""
 
     name: str
-    bandwidth: float  # byte/second into one GPU
+    bandwidth: float  # byte/second into one GPU, or into all that share it
     bandwidth_range: tuple[float, float] | None = None
-    setup: float = 0.0  # second, lookup and submission
+    setup: float | None = None  # second, lookup and submission; None leaves it to the mechanism
     capacity: float | None = None  # byte
     iops: float | None = None
     io_size: float | None = None
     source: Source | None = None
+    mechanism: str | None = None  # how its bytes move; None: as the engine does
+    kind: str | None = None  # what it is; None: what its name tells
+    shared_by: float = 1.0  # GPUs that read it at once over what they share
+    latency: float | None = None  # second, of one operation
+    queue_depth: float | None = None  # operations in flight
+    pageable: bool = False  # host memory that is not pinned
+    numa: str = "local"  # remote: on the other CPU socket
+    layerwise: bool = False  # each layer loads while the one before it computes
+    write_bandwidth: float | None = None  # byte/second out of all GPUs that share it
+    drive_writes: float | None = None  # times its capacity that it may be written each day
+    store: str | None = None  # write_through, selective or write_back; None: as the mechanism does
+    price: float | None = None  # USD/byte/second; None or 0 where it is paid for anyway
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PrefillPoint:
     """One measured prefill of the user's own machine."""
 
@@ -71,7 +84,7 @@ class PrefillPoint:
     where: str = ""  # file and line, for messages
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measurements:
     """Measured prefills, and the file that they are from."""
 
@@ -79,7 +92,7 @@ class Measurements:
     points: tuple[PrefillPoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overrides:
     """What the user measured or decided instead of the models; None leaves the model in charge."""
 
@@ -95,9 +108,10 @@ class Overrides:
     sync: float = 0.0
     window: float | None = None
     price: float | None = None
+    disaggregate: float | None = None  # byte/second, from a GPU that prefills to one that decodes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Serving:
     """What shares the memory with the model, and what of the model stays out of the GPU."""
 
@@ -110,7 +124,7 @@ class Serving:
     host_bandwidth: float | None = None  # byte/second, of the host's own memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scenario:
     """A complete question in base units."""
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from kvcalc.catalog.load import read_serving, read_workload
+from kvcalc.catalog.tier_words import said_of_tier, tier_word
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import KvcalcError, ProfileError, SettingsError, UnitError, did_you_mean
-from kvcalc.keys import KEYS, TIER_UNITS, Key
+from kvcalc.keys import KEYS, TIER_UNITS, TIER_WORDS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
 from kvcalc.results import Source
@@ -22,13 +23,13 @@ from kvcalc.scenario import SEED, Overrides, Scenario, Serving, TierUse, Workloa
 _FILE_KEYS = ("model", "on", "workload", "tiers", "set")
 _MAY_BE_ZERO = frozenset(
     {
-        *("queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price"),
+        *("queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price", "hit_rate"),
         *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers", "draws", "seed"),
     }
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """One value as the user gave it, and where, for the error message."""
 
@@ -37,7 +38,7 @@ class Said:
     numbers: bool = False  # a bare number is a base-unit value (library arguments only)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """Everything that was said, before model and machine are looked up."""
 
@@ -102,8 +103,8 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
         said["capacity"] = Said(capacity.strip(), where)
     for part in more:
         key, equals, value = part.partition("=")
-        if key.strip() not in TIER_UNITS:
-            known = did_you_mean(key.strip(), list(TIER_UNITS))
+        if key.strip() not in (*TIER_UNITS, *TIER_WORDS):
+            known = did_you_mean(key.strip(), [*TIER_UNITS, *TIER_WORDS])
             raise SettingsError(f"{where}: unknown key {key.strip()!r}{known}")
         if not equals:
             raise SettingsError(f"{where}: {key.strip()} has no value; write KEY=VALUE")
@@ -220,6 +221,11 @@ def _share(key: Key, said: Said) -> float:
 
 
 def _real(_: Key, said: Said) -> float:
+    return positive(said)
+
+
+def positive(said: Said) -> float:
+    """Read a number above zero that has no unit."""
     if not _is_number(str(said.value)) or float(said.value) <= 0:
         raise SettingsError(f"{said.value!r} is not a positive number")
     return float(said.value)
@@ -305,22 +311,22 @@ def tier_of(name: str, said: Mapping[str, Said]) -> TierUse:
     """Return one tier in base units."""
     if "bandwidth" not in said:
         raise SettingsError(f"tiers.{name}: bandwidth: missing")
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for key, item in said.items():
         try:
-            values[key] = quantity(item, TIER_UNITS[key], zero=key == "setup")
+            values[key] = _of_tier(key, item)
         except KvcalcError as error:
             raise type(error)(f"{item.where}: {error}") from None
     source = Source("given", said["bandwidth"].where, str(said["bandwidth"].value))
-    return TierUse(
-        name=name,
-        bandwidth=values["bandwidth"],
-        setup=values.get("setup", 0.0),
-        capacity=values.get("capacity"),
-        iops=values.get("iops"),
-        io_size=values.get("io_size"),
-        source=source,
-    )
+    return TierUse(name=name, source=source, **values)
+
+
+def _of_tier(key: str, said: Said) -> float | str | bool:
+    if key not in TIER_UNITS:
+        return tier_word(key, str(said.value).strip().lower())
+    if TIER_UNITS[key] == "1":
+        return positive(said)
+    return quantity(said, TIER_UNITS[key], zero=key in ("setup", "price"))
 
 
 def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN401 - as parsed
@@ -329,8 +335,9 @@ def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: AN
         where = f"{path}: tiers.{name}"
         tiers[str(name)] = {}
         for key, value in _mapping(values, where).items():
-            if key not in TIER_UNITS:
-                raise ProfileError(f"{where}.{key}: unknown key{did_you_mean(str(key), list(TIER_UNITS))}")
+            if key not in (*TIER_UNITS, *TIER_WORDS):
+                hint = did_you_mean(str(key), [*TIER_UNITS, *TIER_WORDS])
+                raise ProfileError(f"{where}.{key}: unknown key{hint}")
             tiers[str(name)][str(key)] = Said(value, f"{where}.{key}")
         if "bandwidth" not in tiers[str(name)]:
             raise ProfileError(f"{where}.bandwidth: missing")
@@ -366,10 +373,7 @@ def _inputs(
         "prompt": workload.text,
         **{name: getattr(overrides, name) for name in _names(Overrides)},
         "calibrate": overrides.calibrate.file if overrides.calibrate else None,
-        "tiers": {
-            tier.name: {key: getattr(tier, key) for key in TIER_UNITS if getattr(tier, key) is not None}
-            for tier in tiers
-        },
+        "tiers": {tier.name: said_of_tier(tier) for tier in tiers},
         "set": {name: said.value for name, said in question.replaced.items()},
     }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kvcalc.engines.inverse import longest_context
 from kvcalc.engines.layout import Layout
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET, cached_tokens
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, cached_tokens, suffix_time
 from kvcalc.planning.speed import Speed
 from kvcalc.results import Bandwidth, Capacity, Flip, Memory, Offload
 from kvcalc.scenario import Scenario
@@ -92,7 +92,7 @@ def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> I
 
     computing = (saved(0.25) - saved(0.5)) / (1 / 0.25 - 1 / 0.5)
     constant = saved(0.5) - computing / 0.5
-    if computing <= 0 or cost <= constant:
+    if computing <= 0 or cost <= constant or not math.isfinite(cost):
         return
     at = computing / (cost - constant)
     if at <= 1.0:

@@ -7,25 +7,46 @@ import numpy as np
 from kvcalc.engines import lay_out
 from kvcalc.errors import SettingsError
 from kvcalc.formulas.breakeven import break_even_bandwidth
+from kvcalc.offload_results import CurvePoint
+from kvcalc.planning.curves import Case, break_even_over
+from kvcalc.planning.gains import GivenSaving, ModelledSaving, Saving, gains_of
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import Times, block_tokens, cached_tokens, restore_row, tiers_of
-from kvcalc.planning.pace import Pace
+from kvcalc.planning.offload import (
+    Hit,
+    Times,
+    block_tokens,
+    cached_tokens,
+    moved_bytes,
+    plain_restoring,
+    restore_row,
+    restoring,
+    route_of,
+    suffix_time,
+    tell_wait,
+    tiers_of,
+    times_of,
+    whole_chunks,
+)
 from kvcalc.planning.prefill import tell_source
 from kvcalc.planning.speed import Speed, speed_of
-from kvcalc.results import CurvePoint, Offload, RestoreResult
+from kvcalc.planning.uncertainty import NO_DOUBT, Doubt, judged
+from kvcalc.quantity import Seconds
+from kvcalc.results import Offload, RestoreResult
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
 SHORTEST_CURVE = 256
 """First prefix length of the break-even curve [token]; each next one is twice as long."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Given:
     """What the user said of a restore, in base units; None leaves it to the model."""
 
     size: float | None  # bytes to restore
     remaining: float | None  # prefill of what the hit does not cover [second]
     tiers: tuple[TierUse, ...] = ()
+    doubt: Doubt = NO_DOUBT
+    over: str | None = None  # input over which the break-even is drawn
 
 
 def restore_of(
@@ -33,14 +54,23 @@ def restore_of(
 ) -> RestoreResult:
     """Return one row per bandwidth or tier, and the break-even that they share."""
     curve: tuple[CurvePoint, ...] = ()
+    saving: Saving
     if scenario is None:
         size, times, tiers = _bare(given, overrides, book)
+        rows = tuple(restore_row(plain_restoring(tier, size, overrides), times, book) for tier in tiers)
+        saving = GivenSaving(size, times.recompute, times.remaining, given.doubt.given)
+        case = Case(rows[0], tiers[0])
     else:
         layout = lay_out(scenario.model.shape, scenario.settings)
         speed = speed_of(scenario, layout, book)
-        size, times, tiers = _modelled(given, speed, book)
+        tiers = _tiers(given, scenario, book)
+        rows = _modelled(given, speed, tiers, book)
+        saving = ModelledSaving(speed, given.size, given.remaining)
+        case = Case(rows[0], tiers[0], speed, route_of(speed, tiers[0], Notebook()))
         curve = curve_of(speed, tiers[0])
-    rows = tuple(restore_row(tier, size, times, overrides, book) for tier in tiers)
+    named = {tier.name: tier for tier in tiers}
+    gains = gains_of(rows, named, saving, given.doubt.given, overrides.window, scenario=scenario)
+    rows, tornado = judged(gains, given.doubt)
     for tier in tiers:
         if tier.source is not None:
             book.source(f"{tier.name}.bandwidth", tier.source)
@@ -53,13 +83,15 @@ def restore_of(
         break_even_bandwidth=rows[0].break_even_bandwidth,
         reason=_reason(rows),
         curve=curve,
+        tornado=tornado,
+        break_even_curve=None if given.over is None else break_even_over(given.over, case),
     )
 
 
 def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     """Return the break-even bandwidth over doubling prefix lengths, before the suffix that was asked."""
     scenario, block = speed.scenario, block_tokens(speed)
-    workload, overrides = scenario.workload, scenario.overrides
+    workload = scenario.workload
     cached = workload.prompt if workload.cached is None else workload.cached
     suffix = max(1.0, float(workload.prompt - cached))
     longest = scenario.model.shape.max_tokens or workload.prompt
@@ -67,11 +99,10 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     grid = np.unique([length // block * block for length in (*lengths, longest) if length >= block])
     prefix = grid.astype(float)
     full = speed.prefill.time(prefix + suffix)
-    remaining = speed.prefill.time(np.full_like(prefix, suffix), prefix)
-    moved = speed.layout.serialized(prefix, per_gpu=True)
-    overhead = overrides.queue + overrides.convert + overrides.sync
-    overhead += tier.setup if overrides.setup is None else overrides.setup
-    points = break_even_bandwidth(moved, full, remaining, overhead)
+    remaining = suffix_time(speed, np.full_like(prefix, suffix), prefix)
+    moved = moved_bytes(speed.layout, prefix)
+    found = restoring(scenario, route_of(speed, tier, Notebook()), moved)
+    points = break_even_bandwidth(moved, full, remaining, _finite(found.overhead))
     columns = np.column_stack([prefix, moved, full, remaining, points]).tolist()
     return tuple(
         CurvePoint(
@@ -87,6 +118,11 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
 
 def _reason(rows: tuple[Offload, ...]) -> str | None:
     return rows[0].reason if rows[0].break_even_bandwidth is None else None
+
+
+def _finite(overhead: Seconds) -> Seconds:
+    """Return an overhead that no bandwidth can make up for where restores wait without end."""
+    return np.where(np.isfinite(overhead), overhead, np.finfo(float).max)
 
 
 def _bare(given: Given, overrides: Overrides, book: Notebook) -> tuple[float, Times, tuple[TierUse, ...]]:
@@ -105,23 +141,23 @@ def _bare(given: Given, overrides: Overrides, book: Notebook) -> tuple[float, Ti
     return given.size, Times(overrides.prefill, remaining, saved, saved), given.tiers
 
 
-def _modelled(given: Given, speed: Speed, book: Notebook) -> tuple[float, Times, tuple[TierUse, ...]]:
-    scenario, layout = speed.scenario, speed.layout
-    prompt = float(scenario.workload.prompt)
-    cached = cached_tokens(scenario, speed, book)
-    size = float(layout.serialized(cached, per_gpu=True)) if given.size is None else given.size
-    tell_source(speed.prefill, "prefill", book)
-
-    def times_at(pace: Pace) -> tuple[float, float]:
-        left = given.remaining
-        if left is None:
-            left = float(speed.prefill.time(prompt - cached, float(cached), pace))
-        return float(speed.prefill.time(prompt, 0.0, pace)), left
-
-    paces = speed.prefill.paces
-    middle, fast, slow = times_at(paces.middle), times_at(paces.fast), times_at(paces.slow)
-    times = Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
+def _tiers(given: Given, scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
     tiers = given.tiers or tiers_of(scenario, book)
     if not tiers:
         raise SettingsError(f"--bandwidth: missing; {scenario.hardware.name} has no host tier of its own")
-    return size, times, tiers
+    return tiers
+
+
+def _modelled(given: Given, speed: Speed, tiers: tuple[TierUse, ...], book: Notebook) -> tuple[Offload, ...]:
+    prompt = float(speed.scenario.workload.prompt)
+    cached = cached_tokens(speed.scenario, speed, book)
+    tell_source(speed.prefill, "prefill", book)
+    rows: list[Offload] = []
+    for tier in tiers:
+        route = route_of(speed, tier, book)
+        hit = Hit(prompt, whole_chunks(route, cached, book))
+        size = float(moved_bytes(speed.layout, float(hit.cached))) if given.size is None else given.size
+        found = restoring(speed.scenario, route, size)
+        tell_wait(tier.name, found.wait, speed.scenario, size / float(found.bandwidth), book)
+        rows.append(restore_row(found, times_of(speed, hit, given.remaining), book))
+    return tuple(rows)

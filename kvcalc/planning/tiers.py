@@ -36,7 +36,7 @@ def _dram(hardware: Hardware, capacity: float | None) -> TierUse:
         name="dram",
         bandwidth=link.bandwidth,
         bandwidth_range=found.range if found else None,
-        setup=link.latency or 0.0,
+        latency=link.latency,
         capacity=capacity,
         source=Source(found.kind, hardware.cite(_LINK), found.as_printed) if found else None,
     )

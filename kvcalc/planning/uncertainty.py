@@ -29,7 +29,7 @@ PERCENTILES = (0.05, 0.5, 0.95)
 tenth on both sides, lie on one side of the break-even."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Doubt:
     """How the ranges of a question are to be judged."""
 
@@ -42,7 +42,7 @@ NO_DOUBT = Doubt(MappingProxyType({}))
 """Nothing was given as a range, and nothing is to be drawn."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gains:
     """The rows of an answer with the time that each saves, as a function of what is uncertain."""
 
@@ -62,7 +62,7 @@ def judged(gains: Gains, doubt: Doubt) -> tuple[tuple[Offload, ...], tuple[Swing
     spread = _by_draws(gains, doubt) if doubt.draws else _by_ends(gains)
     rows = tuple(
         _told(row, found, swings)
-        if found is not None and (doubt.draws or set(inputs) & set(doubt.given))
+        if doubt.draws or set(inputs) & set(doubt.given)
         else replace(row, gain=found)
         for row, inputs, found in zip(gains.rows, gains.inputs, spread, strict=True)
     )
@@ -100,12 +100,13 @@ def _swing(key: str, item: Range, row: Offload, first: float, last: float) -> Sw
         high=item.high,
         gain_low=first,
         gain_high=last,
-        swing=abs(last - first),
+        # Where restores wait without end, both gains are.
+        swing=0.0 if first == last else abs(last - first),
         decides=(first > 0) != (last > 0),
     )
 
 
-def _values(item: Range, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def _values(item: Range, count: int, generator: "np.random.Generator") -> NDArray[np.float64]:
     below, above = item.middle - item.low, item.high - item.middle
     values = np.full(count, item.middle)
     if below == above == 0:
@@ -118,27 +119,25 @@ def _values(item: Range, count: int, generator: np.random.Generator) -> NDArray[
     return values
 
 
-def _by_draws(gains: Gains, doubt: Doubt) -> list[GainRange | None]:
-    """Return the percentiles of each gain; None where a restore never ends."""
+def _by_draws(gains: Gains, doubt: Doubt) -> list[GainRange]:
+    """Return the percentiles of each gain."""
     drawn = draw(gains.all_inputs, doubt.draws, doubt.seed)
-    found: list[GainRange | None] = []
+    found = []
     for gain in gains.of(drawn):
         every = np.broadcast_to(gain, doubt.draws)
-        if not np.isfinite(every).all():
-            found.append(None)
-            continue
-        low, middle, high = np.quantile(every, PERCENTILES)
+        # Some draws may never end: a percentile is one of the draws, never a mean of two.
+        low, middle, high = np.quantile(every, PERCENTILES, method="inverted_cdf")
         found.append(GainRange(float(low), float(middle), float(high), float(np.mean(every > 0))))
     return found
 
 
-def _by_ends(gains: Gains) -> list[GainRange | None]:
+def _by_ends(gains: Gains) -> list[GainRange]:
     """Return the gain with all ranges at their worse ends together, in the middle, and at the better."""
     inputs = gains.all_inputs
     lows = {key: gains.of({key: item.low}) for key, item in inputs.items()}
     highs = {key: gains.of({key: item.high}) for key, item in inputs.items()}
     middle = gains.of({})
-    found: list[GainRange | None] = []
+    found = []
     for index, known in enumerate(gains.inputs):
         worse = {
             key: item.low if lows[key][index] <= highs[key][index] else item.high
@@ -146,8 +145,7 @@ def _by_ends(gains: Gains) -> list[GainRange | None]:
         }
         better = {key: item.high if worse[key] == item.low else item.low for key, item in known.items()}
         ends = [float(gains.of(chosen)[index]) for chosen in (worse, better)]
-        point = float(middle[index])
-        found.append(GainRange(min(ends), point, max(ends), None) if np.isfinite(ends).all() else None)
+        found.append(GainRange(min(ends), float(middle[index]), max(ends), None))
     return found
 
 
@@ -160,8 +158,10 @@ def _told(row: Offload, gain: GainRange, swings: tuple[Swing, ...]) -> Offload:
 
 def _settled(gain: GainRange) -> float:
     """Return how much likelier the verdict is than its opposite, by the draws or as if they were normal."""
-    if gain.faster is None:
+    if gain.faster is None and np.isfinite(gain.low):
         return float(confidence(gain.low, gain.high))
+    if gain.faster is None:  # a restore that may never end settles nothing, unless it loses anyway
+        return float(gain.high < 0)
     return float(np.abs(2 * gain.faster - 1))
 
 

@@ -1,0 +1,44 @@
+"""Is restoring from a slower tier worth it: each tier in each mode against computing again."""
+
+from kvcalc.planning.offload.prefix import (
+    Hit,
+    block_tokens,
+    cached_tokens,
+    offload_rows,
+    suffix_time,
+    tiers_of,
+    times_of,
+    whole_chunks,
+)
+from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain_restoring, restoring
+from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
+from kvcalc.planning.offload.rows import PREFIX_STORE, Times, restore_row
+from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET
+from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
+
+__all__ = [
+    "ACTIVE_WORKING_SET",
+    "BANDWIDTH_SPREAD",
+    "PREFIX_STORE",
+    "Hit",
+    "Restoring",
+    "Route",
+    "Times",
+    "Wait",
+    "block_tokens",
+    "cached_tokens",
+    "moved_bytes",
+    "offload_rows",
+    "plain_restoring",
+    "plain_route",
+    "restore_row",
+    "restoring",
+    "route_of",
+    "suffix_time",
+    "tell_wait",
+    "tier_bandwidth",
+    "tiers_of",
+    "times_of",
+    "wait_of",
+    "whole_chunks",
+]

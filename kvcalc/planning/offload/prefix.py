@@ -1,0 +1,178 @@
+"""Is restoring a prefix from a slower tier worth it: each tier against computing again."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kvcalc.errors import DomainError
+from kvcalc.formulas.breakeven import shortest_worthwhile
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload.restoring import restoring
+from kvcalc.planning.offload.route import Route, moved_bytes, route_of
+from kvcalc.planning.offload.rows import Times, restore_row
+from kvcalc.planning.offload.stores import tell_stores, write_need
+from kvcalc.planning.offload.streaming import working_set
+from kvcalc.planning.offload.waiting import tell_wait
+from kvcalc.planning.pace import Pace
+from kvcalc.planning.speed import Speed
+from kvcalc.planning.tiers import standard_tiers
+from kvcalc.quantity import Seconds, Tokens
+from kvcalc.results import Capacity, Decode, Offload
+from kvcalc.scenario import Scenario, TierUse
+
+CAPTURED_TOKENS = 512
+"""Most tokens of a step that engines run as a captured graph [token]: the default of vLLM."""
+
+CAPTURED_FIXED = 0.003
+"""Most that such a step costs beside its computing, in place of a prefill's own fixed cost [second].
+
+Restores of Llama-3.2-1B on an H100 leave 3.3 ms at length zero, everything included
+(https://blog.vllm.ai/2026/01/08/kv-offloading-connector.html); a server in front of the engine adds to it.
+"""
+
+LONGEST_GRID = 131_072
+"""Longest prefix searched for the shortest one worth restoring [token]."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """How a prompt divides: what is restored and what is left to compute."""
+
+    prompt: float
+    cached: int
+
+    @property
+    def new(self) -> float:
+        """Tokens left to compute."""
+        return self.prompt - self.cached
+
+
+def offload_rows(
+    scenario: Scenario, speed: Speed, capacity: Capacity, decode: Decode, book: Notebook
+) -> tuple[Offload, ...]:
+    """Return one prefix-store row per tier, and a streaming row where the load does not fit."""
+    tiers = tiers_of(scenario, book)
+    if not tiers:
+        return ()
+    cached = cached_tokens(scenario, speed, book)
+    rows: list[Offload] = []
+    for tier in tiers:
+        route = route_of(speed, tier, book)
+        if cached > 0:
+            rows.append(_prefix_store(speed, route, cached, float(capacity.budget), book))
+        if capacity.shortfall > 0:
+            rows.append(working_set(scenario, route, capacity, decode))
+    return tuple(rows)
+
+
+def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
+    """Return the tiers of the question: those given, else those of the machine."""
+    if not scenario.tiers:
+        return standard_tiers(scenario, book)
+    if scenario.settings.tp > 1 and all(tier.shared_by == 1 for tier in scenario.tiers):
+        book.assume(
+            "each GPU gets the stated bandwidth of a tier for itself; say shared_by in a tier where GPUs "
+            "share a link or a disk"
+        )
+    return scenario.tiers
+
+
+def cached_tokens(scenario: Scenario, speed: Speed, book: Notebook) -> int:
+    """Return the prompt tokens that a hit restores: whole blocks, and never the last token."""
+    workload = scenario.workload
+    wanted = workload.prompt if workload.cached is None else workload.cached
+    if workload.cached is None:
+        book.assume(
+            "no --cached or --hit given: offload is judged for a hit of the whole prompt "
+            f"({workload.prompt:,} tokens)"
+        )
+    if workload.cached == 0:
+        return 0
+    block = block_tokens(speed)
+    restored = min(wanted, workload.prompt - 1) // block * block
+    if restored < wanted:
+        book.assume(
+            f"a hit restores {restored:,} of {wanted:,} tokens: whole blocks of {block} only, and the last "
+            "token is always computed"
+        )
+    return restored
+
+
+def block_tokens(speed: Speed) -> int:
+    """Return the tokens of one block of the engine; 1 where the engine has no blocks."""
+    found = speed.layout.pool(float(speed.scenario.hardware.device.capacity)).block_tokens
+    return max(1, int(found or 1))
+
+
+def whole_chunks(route: Route, cached: int, book: Notebook) -> int:
+    """Return the tokens of whole chunks, where the mechanism keeps nothing smaller."""
+    chunk = route.mechanism.chunk_tokens
+    if chunk is None or cached % chunk == 0:
+        return cached
+    kept = cached // chunk * chunk
+    book.assume(
+        f"{route.tier.name}: {kept:,} of {cached:,} tokens are restored, whole chunks of {chunk} only; the "
+        "rest is computed"
+    )
+    return kept
+
+
+def suffix_time(speed: Speed, new: Tokens, cached: Tokens, pace: Pace | None = None) -> Seconds:
+    """Return the prefill behind a hit; arrays too.
+
+    So few tokens as a full hit leaves run like a decode step, without the launches of a prefill.
+    """
+    pace = pace or speed.prefill.paces.middle
+    if speed.prefill.source == "calibrated":
+        return speed.prefill.time(new, cached, pace)
+    launched = speed.prefill.time(new, cached, pace)
+    captured = speed.prefill.time(new, cached, replace(pace, fixed=min(pace.fixed, CAPTURED_FIXED)))
+    return np.where(np.asarray(new) <= CAPTURED_TOKENS, captured, launched)[()]
+
+
+def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
+    """Return the prefill with and without the hit; a given `remaining` stands for the suffix."""
+    paces = speed.prefill.paces
+
+    def both(pace: Pace) -> tuple[float, float]:
+        full = float(speed.prefill.time(hit.prompt, 0.0, pace))
+        if remaining is not None:
+            return full, remaining
+        return full, float(suffix_time(speed, hit.new, float(hit.cached), pace))
+
+    middle, fast, slow = both(paces.middle), both(paces.fast), both(paces.slow)
+    return Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
+
+
+def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: Notebook) -> Offload:
+    scenario = speed.scenario
+    hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
+    size = float(moved_bytes(speed.layout, float(hit.cached)))
+    need = write_need(speed, route, hit.cached)
+    tell_stores(speed, route, need, size, pool, book)
+    found = restoring(scenario, route, size)
+    service = size / float(found.bandwidth)
+    tell_wait(route.tier.name, found.wait, scenario, service, book)
+    if route.rates.first is not None:
+        book.assume(
+            f"{route.tier.name}: the first restore between two servers takes {route.rates.first.value:g} s more"
+        )
+    shortest = _shortest(speed, route, max(1.0, hit.new))
+    return restore_row(found, times_of(speed, hit), book, shortest, need)
+
+
+def _shortest(speed: Speed, route: Route, suffix: float) -> float | None:
+    """Return the shortest prefix worth restoring before a suffix of the same length; None if none is."""
+    scenario, block = speed.scenario, route.mechanism.chunk_tokens or block_tokens(speed)
+    longest = max(LONGEST_GRID, scenario.workload.prompt)
+    # Whole blocks, but no more points than a fraction of a percent of error needs.
+    step = block * max(1, longest // block // 8192)
+    grid = np.arange(step, longest + 1, step, dtype=float)
+    found = restoring(scenario, route, moved_bytes(speed.layout, grid))
+    remaining = suffix_time(speed, np.full_like(grid, suffix), grid)
+    cost = found.exposed(found.parts.transfer, remaining) + found.overhead
+    saved = speed.prefill.time(grid + suffix) - remaining
+    try:
+        return float(shortest_worthwhile(grid, np.where(np.isfinite(cost), saved - cost, -1.0)))
+    except DomainError:
+        return None

@@ -1,0 +1,178 @@
+"""How the bytes of one tier reach one GPU: mechanism, pieces, links and who shares them."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kvcalc.engines.layout import Layout
+from kvcalc.errors import SettingsError
+from kvcalc.formulas.restore import path_time
+from kvcalc.formulas.transfer import (
+    duplex_bandwidth,
+    effective_bandwidth,
+    iops_bandwidth,
+    queue_depth,
+    shared_bandwidth,
+)
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.speed import Speed
+from kvcalc.quantity import Bytes, BytesPerSecond, Tokens
+from kvcalc.scenario import TierUse
+from kvcalc.tiers import (
+    PLAIN,
+    Mechanism,
+    Rates,
+    TierKind,
+    default_mechanism,
+    kind_called,
+    mechanism,
+    tier_kind,
+)
+from kvcalc.tiers.pieces import piece_bytes
+
+PAGEABLE_SHARE = 0.35
+"""Share of the bandwidth that copies from pageable memory reach [1]; assumed, the middle of the 0.2 to 0.5
+that a copy through the driver's buffer leaves; no measurement with KV was found."""
+
+BOTH_WAYS = 1.5
+"""Sum of both directions at once over one direction alone [1]: 83.4 over 55.4 GB/s on an H100's PCIe 5
+(https://blog.vllm.ai/2026/01/08/kv-offloading-connector.html); 18.6 twice over 26 GB/s on an A100."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """One tier, what moves its bytes, and what they cross; sizes may be arrays."""
+
+    tier: TierUse
+    mechanism: Mechanism
+    rates: Rates
+    rule_piece: float = math.inf  # bytes of one piece by the mechanism's rule
+    kind: TierKind | None = None
+    link: float = math.inf  # byte/second of the GPU's own host link
+    ranks: int = 1  # GPUs of one host that restore together
+    opposite: float = 0.0  # byte/second of stores that cross the link the other way
+    then: "Route | None" = None  # the second hop, once all bytes have made the first
+
+    @property
+    def setup(self) -> float:
+        """Time before the first byte moves [second]: as given, else the mechanism's fixed cost."""
+        if self.tier.setup is not None:
+            return self.tier.setup
+        own = self.rates.number("fixed", 0.0) + (self.tier.latency or 0.0)
+        return own + (self.then.setup if self.then is not None else 0.0)
+
+    def piece(self, size: Bytes) -> Bytes:
+        """Return the bytes of one piece: nothing is moved in pieces larger than itself."""
+        return np.maximum(1.0, np.minimum(self.rule_piece, size))
+
+    def bandwidth(self, size: Bytes) -> BytesPerSecond:
+        """Return the rate [byte/second] at which `size` bytes reach one GPU, over all hops."""
+        first = self._first_hop(size)
+        if self.then is None:
+            return first
+        some = np.maximum(size, 1.0)
+        return some / path_time(some, some, (first, self.then.bandwidth(some))).total
+
+    def _first_hop(self, size: Bytes) -> BytesPerSecond:
+        rate: BytesPerSecond = self.link_rate
+        piece = self.piece(size)
+        if self.rates.per_piece is not None:
+            cost, streams = self.rates.per_piece.value, self.rates.number("streams", 1.0)
+            rate = effective_bandwidth(piece, rate, cost, streams)
+        if self.tier.queue_depth is not None and self.tier.latency:
+            # Little's law: so many operations in flight, each as long as its latency and its bytes.
+            needed = queue_depth(rate, self.tier.latency + piece / rate, piece)
+            rate = rate * np.minimum(1.0, self.tier.queue_depth / needed)
+        return rate
+
+    @property
+    def link_rate(self) -> float:
+        """What endless pieces reach of what the tier delivers and the GPUs share."""
+        tier, rates = self.tier, self.rates
+        rate = tier_bandwidth(tier)
+        if tier.shared_by > 1:
+            rate = float(shared_bandwidth(self.link, rate, tier.shared_by))
+        if tier.numa == "remote":
+            rate *= _remote_share(self.kind)
+        if tier.pageable:
+            rate *= PAGEABLE_SHARE
+        if self.opposite > 0:
+            rate = float(
+                duplex_bandwidth(rate, BOTH_WAYS * rate, min(self.opposite, (BOTH_WAYS - 0.01) * rate))
+            )
+        rate *= rates.number("share", 1.0)
+        return min(rate, rates.number("limit", math.inf), rates.number("host_limit", math.inf) / self.ranks)
+
+
+def _remote_share(kind: TierKind | None) -> float:
+    found = kind or tier_kind("dram")
+    return found.remote_share.value if found.remote_share is not None else 1.0
+
+
+def moved_bytes(layout: Layout, tokens: Tokens) -> Bytes:
+    """Return the bytes that bring `tokens` tokens back to one GPU; arrays too.
+
+    Without vLLM's hybrid manager sliding windows are kept, stored and loaded like full layers.
+    """
+    settings = layout.settings
+    if settings.engine == "vllm" and not settings.hybrid_manager:
+        return layout.reserved(tokens)
+    return layout.serialized(tokens, per_gpu=True)
+
+
+def tier_bandwidth(tier: TierUse) -> float:
+    """Return what the tier delivers: the tighter of its bandwidth and its IOPS."""
+    if tier.iops is not None and tier.io_size is not None:
+        return float(iops_bandwidth(tier.iops, tier.io_size, tier.bandwidth))
+    return tier.bandwidth
+
+
+def plain_route(tier: TierUse) -> Route:
+    """Return the route of bytes that nothing is known of but the tier's bandwidth."""
+    if tier.mechanism not in (None, PLAIN):
+        raise SettingsError(
+            f"tiers.{tier.name}.mechanism: {tier.mechanism} moves the KV of a model; name MODEL and --on"
+        )
+    found = mechanism(PLAIN)
+    return Route(tier, found, found.general)
+
+
+def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
+    """Return the route of one tier of a scenario.
+
+    Raises
+    ------
+    SettingsError
+        If the mechanism does not exist or cannot read this kind of tier.
+    """
+    scenario = speed.scenario
+    hardware, settings = scenario.hardware, scenario.settings
+    kind = tier_kind(tier.kind) if tier.kind else kind_called(tier.name)
+    chosen = (
+        mechanism(tier.mechanism)
+        if tier.mechanism is not None
+        else default_mechanism(settings.engine, kind.name if kind else None, hardware)
+    )
+    if kind is not None and kind.name not in chosen.tiers:
+        raise SettingsError(
+            f"tiers.{tier.name}.mechanism: {chosen.name} reads {', '.join(chosen.tiers)}, not {kind.name}"
+        )
+    if tier.mechanism is None and chosen.name != PLAIN:
+        book.assume(
+            f"{tier.name}: moved by {chosen.title}; name another mechanism in the tier, or mechanism=plain "
+            "for bytes at the stated bandwidth"
+        )
+    route = Route(
+        tier=tier,
+        mechanism=chosen,
+        rates=chosen.rates_on(hardware.name),
+        rule_piece=piece_bytes(chosen, speed.layout),
+        kind=kind,
+        link=hardware.host_to_device.bandwidth,
+        ranks=settings.tp,
+    )
+    if chosen.then is None:
+        return route
+    hop = TierUse("host memory", hardware.host_to_device.bandwidth, mechanism=chosen.then, kind="dram")
+    return replace(route, then=route_of(speed, hop, book))

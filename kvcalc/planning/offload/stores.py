@@ -1,0 +1,91 @@
+"""What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
+
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload.route import Route, moved_bytes
+from kvcalc.planning.offload.waiting import restore_rate
+from kvcalc.planning.speed import Speed
+
+DAY = 86_400.0
+"""Length of a day [second]."""
+
+SERVICE_YEARS = 5.0
+"""Years that a drive's writes per day are guaranteed for [1]: the usual warranty of data-centre drives."""
+
+
+def write_need(speed: Speed, route: Route, cached: int) -> float | None:
+    """Return the bytes per second that one GPU stores at the planned rate; None where nobody says.
+
+    Write-through stores every new block of the prompts, write-back as much once the pool is full, and a
+    selective store what is seen again, of which the hit share is taken as the measure.
+    """
+    scenario = speed.scenario
+    rate, store = restore_rate(scenario), route.tier.store or route.mechanism.store
+    if rate is None or store is None:
+        return None
+    prompt = scenario.workload.prompt
+    new = prompt - cached
+    share = cached / prompt if store == "selective" else 1.0
+    size = moved_bytes(speed.layout, float(prompt))
+    return rate * share * float(size) * new / prompt
+
+
+def tell_stores(
+    speed: Speed, route: Route, need: float | None, size: float, pool: float, book: Notebook
+) -> None:
+    """Warn of stores that the link or the device cannot take, and of tiers too small to matter."""
+    tier, scenario = route.tier, speed.scenario
+    if tier.capacity is not None:
+        _tell_room(route, size, pool, scenario.gpus, tier.capacity, book)
+    if not need:
+        return
+    budget = write_budget(route, scenario.hardware.device_to_host.bandwidth)
+    if need > budget:
+        book.warn(
+            f"{tier.name}: storing takes {_rate(need)} of each GPU, more than the {_rate(budget)} that can be "
+            "written; stores will be skipped and hits lost"
+        )
+    if (tier.store or route.mechanism.store) == "write_back":
+        book.assume(f"{tier.name}: write-back delays each new block by the copy of the one it evicts")
+    _tell_wear(route, need * scenario.gpus, book)
+
+
+def write_budget(route: Route, device_to_host: float) -> float:
+    """Return what can be written from one GPU [byte/second]: the tighter of its link and the device."""
+    tier, kind = route.tier, route.kind
+    share = kind.write_share.value if kind is not None and kind.write_share is not None else 1.0
+    written = tier.write_bandwidth or tier.bandwidth * share
+    return min(device_to_host, written / tier.shared_by)
+
+
+def _tell_room(route: Route, size: float, pool: float, gpus: int, capacity: float, book: Notebook) -> None:
+    name = route.tier.name
+    if size * gpus > capacity:
+        book.warn(f"{name}: {_size(capacity)} cannot hold the {_size(size * gpus)} of one restored prefix")
+    elif route.mechanism.inclusive and capacity <= pool * gpus:
+        book.warn(
+            f"{name}: {_size(capacity)} is no more than the {_size(pool * gpus)} of KV that the GPUs hold; "
+            "it stores the same blocks (write-through) and adds nothing"
+        )
+
+
+def _tell_wear(route: Route, need: float, book: Notebook) -> None:
+    tier, kind = route.tier, route.kind
+    figure = kind.drive_writes if kind is not None else None
+    writes = tier.drive_writes or (figure.value if figure is not None else None)
+    if writes is None or tier.capacity is None:
+        return
+    allowed = tier.capacity * writes / DAY
+    if need > allowed:
+        years = SERVICE_YEARS * allowed / need
+        book.warn(
+            f"{tier.name}: storing {_rate(need)} wears the drives out in {years:.2g} years; {writes:g} writes of "
+            f"their capacity a day over {SERVICE_YEARS:g} years allow {_rate(allowed)}"
+        )
+
+
+def _rate(value: float) -> str:
+    return f"{value / 1e9:.3g} GB/s"
+
+
+def _size(value: float) -> str:
+    return f"{value / 1e9:.4g} GB"
