@@ -9,6 +9,7 @@ from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.catalog.paths import given_path
 from kvcalc.catalog.ranges import bandwidth_tiers, settle, with_range, with_ranges
+from kvcalc.catalog.ranges import bandwidth_tiers, settle, with_range, with_ranges
 from kvcalc.catalog.scenarios import (
     Question,
     Said,
@@ -265,9 +266,12 @@ def restore(
     *,
     model: str | None = None,
     on: str | None = None,
+    curve: str | None = None,
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> RestoreResult:
     """Answer one restore against one recompute, as parts, from bare numbers or a model and a machine.
+
+    `curve` names an input (bandwidth, prefix, hit, interval or piece) over which to answer as well.
 
     Examples
     --------
@@ -276,25 +280,29 @@ def restore(
     [0.135, 0.085]
     """
     rates = [bandwidth] if isinstance(bandwidth, (str, int, float)) else list(bandwidth)
-    return restore_calls(question_of(model, on, bytes=bytes, **said), rates)[0]
+    return restore_calls(question_of(model, on, bytes=bytes, **said), rates, curve)[0]
 
 
 def restore_calls(
-    question: Question, bandwidths: Sequence[float | str] = ()
+    question: Question, bandwidths: Sequence[float | str] = (), curve: str | None = None
 ) -> tuple[RestoreResult, tuple[Call, ...]]:
     """Answer `restore` for a question, together with the formulas as they were called."""
     from kvcalc.planning.restore import Given, restore_of
+    from kvcalc.planning.uncertainty import Doubt
 
-    question = with_file(question)
+    question, ranges = settle(whole := with_file(question))
     overrides, size, remaining = restore_values(question)
-    tiers = (*(bandwidth_tier(rate) for rate in bandwidths), *given_tiers(question))
-    asked = scenario(question) if question.model is not None else None
+    rates, narrow = bandwidth_tiers(bandwidths)
+    tiers = (*rates, *(with_range(tier, ranges) for tier in given_tiers(question)))
+    asked = scenario(whole) if question.model is not None else None
     inputs: dict[str, Any] = {} if asked is None else dict(asked.inputs)
     if asked is None:
         inputs = {item.name: getattr(overrides, item.name) for item in fields(Overrides)}
     inputs |= {"bytes": size, "remaining": remaining, "bandwidth": [tier.bandwidth for tier in tiers]}
+    doubt = Doubt({**ranges, **narrow}, *drawing(question))
+    inputs["ranges"] = {name: [item.low, item.high] for name, item in doubt.given.items()}
     book = Notebook()
-    result = restore_of(Given(size, remaining, tiers), overrides, asked, inputs, book)
+    result = restore_of(Given(size, remaining, tiers, doubt, curve), overrides, asked, inputs, book)
     return result, tuple(book.calls)
 
 

@@ -108,6 +108,14 @@ KEYS: tuple[Key, ...] = (
         commands=_RESTORE,
     ),
     Key(
+        "hit_rate",
+        "share",
+        "Share of requests that find their prefix in a tier; the others compute all of it [1]",
+        group="Workload",
+        workload=True,
+        commands=_RESTORE,
+    ),
+    Key(
         "images",
         "integer",
         "Images or audio clips in each prompt, beside its text [0]",
@@ -189,6 +197,14 @@ KEYS: tuple[Key, ...] = (
         "Times",
         commands=_PLAN,
     ),
+    Key(
+        "disaggregate",
+        "quantity",
+        "Path from prefill workers to decode workers, between two GPUs, e.g. 50 GB/s",
+        "byte/second",
+        "Times",
+        commands=_PLAN,
+    ),
     Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_RESTORE),
     Key(
         "draws",
@@ -207,6 +223,7 @@ TIER_UNITS: Mapping[str, str] = MappingProxyType(
         "setup": "second",
         "iops": "1/second",
         "io_size": "byte",
+        "price": "USD/byte/second",
         "price": "USD/byte/second",
         "shared_by": "1",
         "latency": "second",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def read_workload(values: Mapping[str, Any], said: Mapping[str, "Said"]) -> Workload:
     """Return the load; images lengthen the prompt, and a hit is a share of the whole of it."""
-    names = ("prompt", "generate", "concurrency", "rate", "images", "image_tokens")
+    names = ("prompt", "generate", "concurrency", "rate", "images", "image_tokens", "hit_rate")
     workload = Workload(**{name: values[name] for name in names if name in values})
     if bool(workload.images) != bool(workload.image_tokens):
         missing = "image_tokens" if workload.images else "images"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kvcalc.catalog.scenarios import Question, Said, quantity, read_value, tier_of
+from kvcalc.catalog.scenarios import Question, Said, positive, quantity, read_value, tier_of
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import KEYS, TIER_UNITS, key
 from kvcalc.scenario import SEED, Range, Scenario, TierUse
@@ -86,12 +86,18 @@ def _settled_tier(tier: str, name: str, said: Said, ranges: dict[str, Range]) ->
     if both is None:
         return said
     try:
-        low, high = (quantity(replace(said, value=end), TIER_UNITS[name], name == "setup") for end in both)
+        low, high = (_of_tier(name, replace(said, value=end)) for end in both)
     except KvcalcError as error:
         raise type(error)(f"{said.where}: {error}") from None
     found = in_order(low, high, said.value, said.where)
     ranges[f"tiers.{tier}.{name}"] = found
     return replace(said, value=found.middle, numbers=True)
+
+
+def _of_tier(name: str, said: Said) -> float:
+    if TIER_UNITS[name] == "1":
+        return positive(said)
+    return quantity(said, TIER_UNITS[name], zero=name in ("setup", "price"))
 
 
 def with_ranges(scenario: Scenario, ranges: Mapping[str, Range]) -> Scenario:

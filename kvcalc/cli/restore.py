@@ -1,7 +1,7 @@
 """``kvcalc restore``: one restore against one recompute."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
+
+if TYPE_CHECKING:
+    from kvcalc.offload_results import BreakEvenCurve
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +31,15 @@ def restore(
     ] = None,
     tier: Tiers = None,
     set: Set = None,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            "--curve", metavar="INPUT", help="Draw both sides over bandwidth, prefix, hit, interval or piece."
+        ),
+    ] = None,
+    curve_file: Annotated[
+        str | None, typer.Option("--curve-file", metavar="FILE", help="Draw them into a .png or .svg file.")
+    ] = None,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -39,5 +51,21 @@ def restore(
     from kvcalc.api import restore_calls
 
     check_format(format)
-    result, calls = restore_calls(question(model, on, said, tier, set), bandwidth or ())
+    if curve_file is not None:
+        from kvcalc.output.chart import check
+
+        check(curve_file)
+        curve = curve or "bandwidth"
+    result, calls = restore_calls(question(model, on, said, tier, set), bandwidth or (), curve)
+    if curve_file is not None and result.break_even_curve is not None:
+        _draw(result.break_even_curve, curve_file)
     answer(result, format, save, explanations(calls) if explain else ())
+
+
+def _draw(curve: "BreakEvenCurve", file: str) -> None:
+    from kvcalc.documents import replacing
+    from kvcalc.output.chart import break_even_picture
+
+    drawn = break_even_picture(curve, file)
+    with replacing(file) as beside:
+        beside.write_bytes(drawn)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError
+from kvcalc.offload_results import BreakEvenCurve
 from kvcalc.output.growth import names, sums
 from kvcalc.results import GrowthCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
@@ -57,6 +59,34 @@ def picture(growth: GrowthCurve, title: str, file: str) -> bytes:
     below.set_ylabel("share [%]")
     below.set_ylim(0, 100)
     below.set_xlabel("context [token], logarithmic")
+    return _drawn(figure, file)
+
+
+def break_even_picture(curve: BreakEvenCurve, file: str) -> bytes:
+    """Return both sides of a break-even curve as the bytes of a file of this name's kind."""
+    from matplotlib.figure import Figure
+
+    from kvcalc.output.crossing import said, title
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    for line, colour in zip(curve.lines, _COLOURS, strict=False):
+        values = [float("nan") if value is None else value for value in line.values]
+        axes.plot(curve.points, values, label=line.name, color=colour)
+    if curve.break_even is not None:
+        axes.axvline(curve.break_even, color="#999999", linestyle="--")
+    axes.set_title(f"{title(curve)}\n{said(curve)}", fontsize="medium")
+    axes.set_xlabel(f"{curve.variable} [{curve.unit}]")
+    axes.set_ylabel(f"[{curve.lines[0].unit}]")
+    if curve.unit != "1":
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return _drawn(figure, file)
+
+
+def _drawn(figure: "Figure", file: str) -> bytes:
     out = io.BytesIO()
     # Without a date and with one salt, the same question gives the same file.
     figure.savefig(

@@ -5,24 +5,41 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
 from kvcalc.engines.sizing import model_precision
 from kvcalc.formulas.capacity import first_limit
 from kvcalc.formulas.cost import time_cost
+from kvcalc.offload_results import Fleet, Handover
 from kvcalc.planning.bandwidth import bandwidth_of
 from kvcalc.planning.decode import decode_of
 from kvcalc.planning.eviction import eviction_of
 from kvcalc.planning.flips import flips_of
+from kvcalc.planning.gains import judged_plan
 from kvcalc.planning.memory import capacity_of, memory_of
 from kvcalc.planning.notebook import Call, Notebook
-from kvcalc.planning.offload import offload_rows
-from kvcalc.planning.placement import Placement, host_share, placed
+from kvcalc.planning.offload import offload_rows, tiers_of
+from kvcalc.planning.partial import with_splits
 from kvcalc.planning.prefill import prefill_of
-from kvcalc.planning.speed import speed_of
-from kvcalc.results import KV, ComponentRow, PlanResult, PoolRow, Source, Views
+from kvcalc.planning.speed import Speed, speed_of
+from kvcalc.results import (
+    KV,
+    ComponentRow,
+    Decode,
+    HostShare,
+    Offload,
+    PlanResult,
+    PoolRow,
+    Prefill,
+    Source,
+    Views,
+)
 from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import ModelShape
+
+if TYPE_CHECKING:
+    from kvcalc.planning.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -37,8 +54,12 @@ class Plan:
         return lay_out(self.scenario.model.shape, self.scenario.settings)
 
     @cached_property
-    def place(self) -> Placement | None:
+    def place(self) -> "Placement | None":
         """What of the model stays in host memory; None where all of it is on the GPUs."""
+        if self.scenario.serving.gpu_layers is None:
+            return None
+        from kvcalc.planning.placement import placed
+
         return placed(self.scenario)
 
     @cached_property
@@ -61,8 +82,12 @@ class Plan:
         prefill = prefill_of(speed.prefill, book)
         decode = decode_of(speed.decode, book)
         bandwidth = bandwidth_of(speed.decode, book)
-        host = None if place is None else host_share(place, float(decode.host_time), book)
+        host = None if place is None else _host_share(place, decode, book)
         offload = offload_rows(scenario, speed, capacity, decode, book)
+        offload, tornado = judged_plan(scenario, speed, offload, capacity, decode, book)
+        offload = with_splits(speed, offload)
+        fleet = _fleet(scenario, offload, book)
+        transfer = _handover(speed, prefill, book)
         result = PlanResult(
             inputs=scenario.inputs,
             sources=book.sources,
@@ -86,8 +111,34 @@ class Plan:
             flips=flips_of(scenario, layout, speed, memory, capacity, bandwidth, offload),
             cost_per_million_tokens=_cost(scenario, float(decode.tokens_per_second)),
             host=host,
+            tornado=tornado,
+            fleet=fleet,
+            transfer=transfer,
         )
         return result, tuple(book.calls)
+
+
+def _host_share(place: "Placement", decode: Decode, book: Notebook) -> HostShare:
+    from kvcalc.planning.placement import host_share
+
+    return host_share(place, float(decode.host_time), book)
+
+
+def _fleet(scenario: Scenario, rows: tuple[Offload, ...], book: Notebook) -> Fleet | None:
+    if scenario.workload.rate is None or not rows:
+        return None
+    from kvcalc.planning.fleet import fleet_of
+
+    return fleet_of(scenario, rows, tiers_of(scenario, Notebook()), book)
+
+
+def _handover(speed: Speed, prefill: Prefill, book: Notebook) -> Handover | None:
+    bandwidth = speed.scenario.overrides.disaggregate
+    if bandwidth is None:
+        return None
+    from kvcalc.planning.disaggregation import handover_of
+
+    return handover_of(speed, prefill.time, bandwidth, book)
 
 
 def answer(scenario: Scenario) -> PlanResult:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from kvcalc.output.fields import text
 from kvcalc.output.format import significant
 from kvcalc.output.page import Cell, Grid, Lines, Style, grid
+from kvcalc.output.pages.ranges import gain_text
 from kvcalc.results import Offload
 
 _PARTS = ("queue", "setup", "transfer", "convert", "sync", "remaining")
+_LEAST_SPLIT = 0.1  # gain of a split that is worth a word
 _SHARED = ("bytes", "break_even_bandwidth")
 _VERDICT: dict[str, tuple[str, Style]] = {
     "restore": ("faster", "good"),
@@ -97,8 +99,25 @@ def _reason(item: Offload, break_even: bool) -> str:
         parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
+    parts += [said for said in (gain_text(item.gain), _split(item)) if said]
     parts.append(f"confidence {_confidence(float(item.confidence))}")
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
+
+
+def _split(item: Offload) -> str:
+    """Return what computing a part while loading the rest would gain, where it gains anything to speak of."""
+    split = item.split
+    if split is None or float(split.speedup) < 1 + _LEAST_SPLIT or split.expressible == "none":
+        return ""
+    if split.expressible == "back":
+        return (
+            f"computing the first {text(split, 'recomputed')} while the others load would take "
+            f"{text(split, 'time')}, {significant(float(split.speedup))} times faster than either alone"
+        )
+    return (
+        f"computing a part while loading from the back would be {significant(float(split.speedup))} times "
+        "faster than either alone, but this engine's connectors load from the front only"
+    )
 
 
 def _zeros(names: Sequence[str]) -> str:

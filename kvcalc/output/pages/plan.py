@@ -7,10 +7,12 @@ from kvcalc.output.fields import text
 from kvcalc.output.format import bar, binary_text, bytes_text, human, label, parts_text, range_text
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.decode import decode_notes
+from kvcalc.output.pages.fleet import fleet_block, transfer_block
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
+from kvcalc.output.pages.ranges import tornado
 from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
@@ -33,6 +35,9 @@ def page(result: PlanResult) -> Page:
         components("KV cache, one logical copy: " + headline(result.kv), result.kv),
         _speed(result),
         *_offload(result),
+        *tornado(result.tornado),
+        *((fleet_block(result.fleet),) if result.fleet else ()),
+        *(transfer_block(result.transfer) if result.transfer else ()),
         _eviction(result),
     ]
     if result.flips:

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from kvcalc.output.crossing import crossing
 from kvcalc.output.fields import text
-from kvcalc.output.page import Cell, Grid, Lines, Page, grid
+from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 from kvcalc.output.pages.offload import offload_grid, reasons
+from kvcalc.output.pages.ranges import tornado
 from kvcalc.results import RestoreResult
 
 
@@ -14,11 +16,12 @@ def page(result: RestoreResult) -> Page:
     sizes = {text(row, "bytes") for row in result.rows}
     size = f" of {sizes.pop()}" if len(sizes) == 1 else ""
     rows = [replace(row, tier="") if row.tier == text(row, "bandwidth") else row for row in result.rows]
-    blocks: tuple[Grid | Lines, ...] = (
+    blocks: tuple[Block, ...] = (
         offload_grid("", rows),
         Lines("", (_break_even(result),)),
         *reasons(rows, break_even=False),
-        *_curve(result),
+        *tornado(result.tornado),
+        *((crossing(result.break_even_curve),) if result.break_even_curve else _curve(result)),
         *footer(result),
     )
     return Page(f"Restore{size} against recompute", blocks)

@@ -1,0 +1,64 @@
+"""Blocks of a plan's page on all replicas together, and on the way from prefill to decode workers."""
+
+from kvcalc.offload_results import Fleet, Handover
+from kvcalc.output.fields import text
+from kvcalc.output.format import human
+from kvcalc.output.page import Cell, Grid, Lines, grid
+
+_ROWS = {
+    "utilization": "GPUs busy with prefill",
+    "wait": "mean wait for a GPU",
+    "pooled_wait": "the same with one queue for all",
+    "ttft": "expected time to first token",
+    "saturation_rate": "saturates at",
+    "tokens_per_second": "prompt tokens there",
+    "cost_per_million_tokens": "a million of them cost",
+    "tokens_per_dollar": "tokens for a dollar",
+    "tokens_per_joule": "tokens for a joule",
+}
+
+
+def fleet_block(fleet: Fleet) -> Grid:
+    """Return both sides of a fleet, one quantity a row."""
+    sides = (fleet.without, fleet.with_tiers)
+    rows: list[tuple[Cell | str, ...]] = []
+    for name, words in _ROWS.items():
+        if name == "pooled_wait" and fleet.replicas == 1:
+            continue
+        unstable = [
+            "no end" if name in ("wait", "pooled_wait", "ttft") and side.reason else "" for side in sides
+        ]
+        texts = [found or text(side, name) for found, side in zip(unstable, sides, strict=True)]
+        rows.append((words, *texts))
+    limit = "the GPUs" if fleet.limited_by == "compute" else f"the path to {fleet.limited_by}"
+    tiers, hits = ", ".join(fleet.tiers), text(fleet, "hit_share")
+    notes = [
+        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturate"
+        f"{'' if fleet.limited_by == 'compute' else 's'} first, at {fleet.gain:.3g} times the rate without."
+    ]
+    notes += [
+        f"{name}: {side.reason}."
+        for name, side in (("Without", fleet.without), ("With", fleet.with_tiers))
+        if side.reason
+    ]
+    title = f"Fleet of {human(fleet.replicas, '1')} replica" + ("" if fleet.replicas == 1 else "s")
+    return grid(title, ("", "without", f"with {tiers}"), "lrr", rows, tuple(notes))
+
+
+def transfer_block(transfer: Handover) -> tuple[Grid | Lines, ...]:
+    """Return what handing the KV over adds to the first token, sent whole or layer by layer."""
+    rows: list[tuple[Cell | str, ...]] = [
+        ("sent after the prefill", text(transfer, "whole"), text(transfer, "ttft_share_whole")),
+        ("sent layer by layer", text(transfer, "layerwise"), text(transfer, "ttft_share_layerwise")),
+    ]
+    said = (
+        f"{text(transfer, 'bytes')} from each GPU at {text(transfer, 'bandwidth')}: {transfer.reason}. "
+        f"From {text(transfer, 'hiding_bandwidth')} on it hides behind the prefill."
+    )
+    if transfer.average_bandwidth is not None:
+        said += (
+            f" The planned rate needs {text(transfer, 'average_bandwidth')} on average, "
+            f"{text(transfer, 'utilization')} of the path."
+        )
+    header = ("", "adds", "of the time to first token")
+    return (grid("From prefill to decode workers", header, "lrr", rows, (said,)),)

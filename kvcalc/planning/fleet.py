@@ -1,0 +1,134 @@
+"""What a tier does to a fleet: saturation, waiting, and what tokens cost, with it and without."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvcalc.formulas.energy import mean_power
+from kvcalc.formulas.queueing import link_utilization, mean_wait, mixture_variation
+from kvcalc.formulas.reuse import expected_time, mixed_throughput
+from kvcalc.offload_results import Fleet, FleetSide
+from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload import PREFIX_STORE
+from kvcalc.planning.offload.waiting import VARIATION
+from kvcalc.results import Offload
+from kvcalc.scenario import Scenario, TierUse
+
+WAITING_POWER = 0.28
+"""Share of its power limit that a GPU draws while it waits for KV [1] (https://arxiv.org/abs/2601.19910)."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Requests of two kinds: those that hit a tier, and those that compute everything."""
+
+    hit: float  # share of the requests
+    miss_compute: float  # seconds of GPU
+    hit_compute: float  # seconds of GPU
+    miss_time: float  # seconds to the first token, without waiting for the GPU
+    hit_time: float
+    link: float  # seconds that one hit keeps the path busy
+
+    @property
+    def service(self) -> float:
+        """Mean GPU time of a request."""
+        return float(expected_time(self.hit, self.miss_compute, self.hit_compute))
+
+
+def fleet_of(
+    scenario: Scenario, rows: tuple[Offload, ...], tiers: tuple[TierUse, ...], book: Notebook
+) -> Fleet | None:
+    """Return both sides of a fleet; None without a rate of requests or without anything to restore.
+
+    Requests restore from the tier that is fastest for them.  A restore leaves the GPU to other requests.
+    """
+    stored = [row for row in rows if row.mode == PREFIX_STORE]
+    rate = scenario.workload.rate
+    if rate is None or not stored:
+        return None
+    row = min(stored, key=lambda item: float(_total(item)))
+    tier = next(tier for tier in tiers if tier.name == row.tier)
+    full, hit = float(row.recompute), scenario.workload.hit_rate
+    alone = Mix(0.0, full, full, full, full, 0.0)
+    mixed = Mix(hit, full, float(row.remaining), full, float(_total(row)), float(row.transfer))
+    replicas = float(scenario.settings.dp)
+    storage = (tier.price or 0.0) * (tier.capacity or 0.0)
+    without, limit = _side(scenario, alone, 0.0, book)
+    with_tiers, limit = _side(scenario, mixed, storage, book)
+    book.assume(
+        f"in the fleet {hit:.0%} of requests hit, prefill times vary by their mean, and a restore leaves "
+        "the GPU to other requests"
+    )
+    return Fleet(
+        rate=rate,
+        replicas=replicas,
+        hit_share=hit,
+        tiers=(tier.name,),
+        link_utilization=float(link_utilization(rate * hit, mixed.link, replicas)),
+        limited_by=tier.name if limit == "link" else limit,
+        without=without,
+        with_tiers=with_tiers,
+        gain=float(with_tiers.saturation_rate / without.saturation_rate),
+    )
+
+
+def _total(row: Offload) -> float:
+    return float(row.cached_total if row.overlapped_total is None else row.overlapped_total)
+
+
+def _side(scenario: Scenario, mix: Mix, storage: float, book: Notebook) -> tuple[FleetSide, str]:
+    """Return one side of the fleet, and what limits it: compute or link."""
+    workload, replicas = scenario.workload, float(scenario.settings.dp)
+    rate = workload.rate or 0.0
+    busy = float(book.run(link_utilization, rate=rate, service=mix.service, servers=replicas))
+    prompt = float(workload.prompt)
+    computed = replicas * float(
+        book.run(
+            mixed_throughput, hit=mix.hit, miss=prompt / mix.miss_compute, restored=prompt / mix.hit_compute
+        )
+    )
+    carried = replicas * prompt / (mix.hit * mix.link) if mix.hit * mix.link > 0 else np.inf
+    tokens = min(computed, carried)
+    variation = float(
+        book.run(
+            mixture_variation,
+            share=mix.hit,
+            first=mix.miss_compute,
+            second=mix.hit_compute,
+            variation=VARIATION,
+        )
+    )
+    wait, pooled = _waits(mix.service, busy, variation, replicas)
+    time = float(expected_time(mix.hit, mix.miss_time, mix.hit_time)) if mix.hit else mix.miss_time
+    steady = wait is not None and np.isfinite(time)
+    price, power = scenario.overrides.price, scenario.hardware.device.power
+    per_dollar = None if price is None else tokens / (price * scenario.gpus + storage)
+    drawn = None if power is None else float(mean_power(power, tokens / computed, WAITING_POWER))
+    side = FleetSide(
+        utilization=busy,
+        wait=wait,
+        pooled_wait=pooled,
+        ttft=wait + time if wait is not None and steady else None,
+        saturation_rate=tokens / prompt,
+        tokens_per_second=tokens,
+        tokens_per_dollar=per_dollar,
+        cost_per_million_tokens=None if per_dollar is None else 1e6 / per_dollar,
+        tokens_per_joule=None if drawn is None else tokens / (drawn * scenario.gpus),
+        reason="" if steady else _unstable(busy),
+    )
+    return side, "compute" if computed <= carried else "link"
+
+
+def _unstable(busy: float) -> str:
+    if busy >= 1:
+        return f"unstable: prefill keeps the GPUs busy {busy:.0%} of the time, so requests wait without end"
+    return "unstable: the path to the tier cannot carry the planned rate, so restores wait without end"
+
+
+def _waits(
+    service: float, busy: float, variation: float, replicas: float
+) -> tuple[float | None, float | None]:
+    """Return the mean wait with a queue for each replica, and with one for all; None where it never ends."""
+    if busy >= 1:
+        return None, None
+    return float(mean_wait(service, busy, variation)), float(mean_wait(service, busy, variation, replicas))

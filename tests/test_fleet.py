@@ -1,0 +1,154 @@
+"""A fleet with tiers and without, and the way from prefill to decode workers, by hand and by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+
+import kvcalc
+from kvcalc.formulas.queueing import mixture_variation
+from kvcalc.planning.fleet import WAITING_POWER
+
+ASKED = {
+    "on": "h100-sxm-80gb",
+    "prompt": "16k",
+    "cached": "12k",
+    "prefill": "500 ms",
+    "tiers": {
+        "dram": {"bandwidth": "40 GB/s", "capacity": "500 GB", "price": "0.2 USD/GB/month", "setup": "0 ms"}
+    },
+}
+
+
+def fleet(**said):
+    return kvcalc.plan("llama-3.1-8b", **ASKED | said)
+
+
+def test_both_sides_by_hand():
+    result = fleet(rate="1.2/s", hit_rate=0.5, price="3.6 USD/hour")
+    (row,) = result.offload
+    left = row.remaining
+    service = 0.5 * 0.5 + 0.5 * left
+    without, tiers = result.fleet.without, result.fleet.with_tiers
+    assert without.utilization == pytest.approx(1.2 * 0.5)
+    assert tiers.utilization == pytest.approx(1.2 * service)
+    assert without.saturation_rate == pytest.approx(2.0)
+    assert tiers.saturation_rate == pytest.approx(1 / service)
+    assert result.fleet.gain == pytest.approx(0.5 / service)
+    # M/G/1 with times that vary by their mean: rho S / (1 - rho) without the tier
+    assert without.wait == pytest.approx(0.6 * 0.5 / 0.4)
+    assert without.ttft == pytest.approx(0.5 + 0.75)
+    second = 2 * (0.5 * 0.25 + 0.5 * left**2)  # of the mixture: twice the mean square of an exponential
+    wait = 1.2 * second / (2 * (1 - 1.2 * service))  # Pollaczek and Khinchine
+    assert tiers.wait == pytest.approx(wait)
+    assert tiers.ttft == pytest.approx(wait + 0.5 * 0.5 + 0.5 * row.cached_total)
+    assert without.tokens_per_second == pytest.approx(16_000 * 2)
+    # 32,000 token/s at 0.001 USD/s
+    assert without.tokens_per_dollar == pytest.approx(32e6)
+    assert without.cost_per_million_tokens == pytest.approx(1 / 32)
+    month = 365.25 / 12 * 86_400
+    storage = 500 * 0.2 / month
+    assert tiers.tokens_per_dollar == pytest.approx(tiers.tokens_per_second / (0.001 + storage), rel=1e-9)
+    # 700 W while it computes all the time
+    assert without.tokens_per_joule == pytest.approx(32_000 / 700)
+    assert result.fleet.limited_by == "compute"
+
+
+def test_throughput_over_the_hit_rate_is_harmonic():
+    result = fleet(rate="0.1/s", hit_rate=0.8)
+    miss, hit = 16_000 / 0.5, 16_000 / result.offload[0].remaining
+    assert result.fleet.with_tiers.tokens_per_second == pytest.approx(1 / (0.2 / miss + 0.8 / hit))
+
+
+def test_a_load_that_prefill_cannot_serve_is_unstable_and_a_tier_may_mend_it():
+    found = fleet(rate="2.5/s").fleet
+    assert found.without.utilization == pytest.approx(1.25)
+    assert (found.without.wait, found.without.ttft) == (None, None)
+    assert found.without.reason.startswith("unstable: prefill keeps the GPUs busy 125% of the time")
+    assert found.with_tiers.reason == ""
+    assert found.with_tiers.ttft < 1
+
+
+def test_a_slow_path_saturates_before_the_gpus():
+    slow = {"nvme": {"bandwidth": "2 GB/s", "setup": "0 ms"}}
+    found = fleet(rate="1/s", tiers=slow).fleet
+    transfer = 12_000 * 131_072 / 2e9
+    assert found.limited_by == "nvme"
+    assert found.with_tiers.saturation_rate == pytest.approx(1 / transfer)
+    assert found.link_utilization == pytest.approx(transfer)
+    overloaded = fleet(rate="1.5/s", tiers=slow).fleet
+    assert overloaded.with_tiers.ttft is None
+    assert "path" in overloaded.with_tiers.reason
+    # the GPUs wait most of the time, and draw little then
+    busy = found.with_tiers.saturation_rate * fleet(rate="1/s", tiers=slow).offload[0].remaining
+    drawn = 700 * (busy + (1 - busy) * WAITING_POWER)
+    assert found.with_tiers.tokens_per_joule == pytest.approx(found.with_tiers.tokens_per_second / drawn)
+
+
+def test_replicas_share_the_rate_and_pooling_shortens_the_wait():
+    one, four = fleet(rate="1.2/s").fleet, fleet(rate="4.8/s", gpus=4, tp=1, dp=4).fleet
+    assert four.without.utilization == pytest.approx(one.without.utilization)
+    assert four.without.wait == pytest.approx(one.without.wait)
+    assert four.without.saturation_rate == pytest.approx(4 * one.without.saturation_rate)
+    assert four.without.pooled_wait < four.without.wait / 3
+    assert one.without.pooled_wait == pytest.approx(one.without.wait)
+
+
+def test_the_wait_of_mixed_requests_agrees_with_a_simulation():
+    # Lindley's recursion for one server: exponential prefills of two means, Poisson arrivals.
+    generator, count = np.random.default_rng(7), 400_000
+    hits = generator.random(count) < 0.5
+    service = generator.exponential(np.where(hits, 0.05, 0.5))
+    gaps = generator.exponential(1 / 2.2, count)
+    steps = np.cumsum(service[:-1] - gaps[1:])
+    waits = steps - np.minimum.accumulate(np.minimum(steps, 0))
+    assert float(mixture_variation(0.5, 0.5, 0.05, 1.0)) == pytest.approx(
+        service.std() / service.mean(), rel=0.01
+    )
+    found = kvcalc.formulas.mean_wait(0.275, 2.2 * 0.275, mixture_variation(0.5, 0.5, 0.05, 1.0))
+    assert found == pytest.approx(waits.mean(), rel=0.05)
+
+
+def test_without_a_rate_there_is_no_fleet():
+    assert fleet().fleet is None
+
+
+def handover(bandwidth, **said):
+    return fleet(disaggregate=bandwidth, **said).transfer
+
+
+def test_a_handover_by_hand():
+    # 16,000 x 131,072 B at 20 GB/s: 105 ms, against 500 ms of prefill over 32 layers
+    found = handover("20 GB/s", rate="2/s")
+    size = 16_000 * 131_072
+    assert found.bytes == size
+    assert found.whole == pytest.approx(size / 20e9)
+    assert found.layerwise == pytest.approx(size / 20e9 / 32)
+    assert found.ttft_share_whole == pytest.approx(found.whole / (0.5 + found.whole))
+    assert found.hiding_bandwidth == pytest.approx(size / 0.5)
+    assert found.average_bandwidth == pytest.approx(2 * size)
+    assert found.utilization == pytest.approx(2 * size / 20e9)
+    assert found.verdict == "hidden"
+
+
+def test_a_slow_path_is_exposed_and_an_overloaded_one_saturated():
+    slow = handover("2 GB/s")
+    load, compute = 16_000 * 131_072 / 2e9, 0.5
+    sent = 0.0  # layer after layer: computed, then sent when the path is free
+    for layer in range(32):
+        sent = max(sent, (layer + 1) * compute / 32) + load / 32
+    assert slow.layerwise == pytest.approx(sent - compute)
+    assert slow.verdict == "exposed"
+    busy = handover("2 GB/s", rate="1/s")
+    assert busy.verdict == "saturated"
+    assert "105%" in busy.reason
+
+
+def test_a_page_shows_both_blocks():
+    from kvcalc.output import render
+
+    page = render(fleet(rate="2.5/s", disaggregate="20 GB/s", price="2 USD/hour"))
+    assert "Fleet of 1 replica" in page
+    assert "no end" in page
+    assert "From prefill to decode workers" in page
+    assert not math.isnan(fleet(rate="2.5/s").fleet.gain)
