@@ -31,6 +31,11 @@ FITTED = (
     "formula and "
     "are no independent test."
 )
+RESTORES = (
+    "published measurements of vLLM, LMCache, llm-d, Mooncake and others; the odd rows were fitted on, the "
+    "even ones are compared"
+)
+WITHIN = "within 30 %; the median error of each kind is at most 15 %, or the tests fail"
 
 ORACLES = {
     "corpus": Oracle(
@@ -101,6 +106,28 @@ ORACLES = {
         "bytes of a rank, quantized checkpoints included",
         "within 1 %; vLLM adds scales and padding of its own",
     ),
+    "offload-ttft_pair": Oracle(
+        "Restores, whole",
+        RESTORES,
+        "time to the first token of a hit, its own prefill included, by the model alone",
+        WITHIN,
+    ),
+    "offload-restore_only": Oracle("Restores without a recompute beside them", RESTORES, "as above", WITHIN),
+    "offload-ratio": Oracle(
+        "Restores as a share of the recompute",
+        RESTORES,
+        "modelled restore over modelled recompute",
+        WITHIN,
+    ),
+    "offload-transfer": Oracle(
+        "Transfers from prefill to decode workers", RESTORES, "time of the transfer", WITHIN
+    ),
+    "offload-bandwidth_vs_block": Oracle(
+        "Bandwidth by the size of a piece", RESTORES, "bytes per second of copies", WITHIN
+    ),
+    "offload-throughput_vs_hit": Oracle(
+        "Throughput by the share of hits", RESTORES, "prompt tokens per second of a batch", WITHIN
+    ),
 }
 """The name that a test records under -> what stands behind it, in the order of the page."""
 
@@ -127,7 +154,7 @@ def page() -> str:
         *_memory(),
         *prefill_blocks(),
         "## What is not measured",
-        "- Other times. Decode and restore times are modelled, and shown as a range; see "
+        "- Other times. Decode times are modelled, and shown as a range; see "
         "[hardware.md](hardware.md) for how each share is known.\n"
         "- The parts of memory besides weights and KV, one by one. They are modelled and assumed; `--pool` "
         "replaces them.\n"

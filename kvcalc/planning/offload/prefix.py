@@ -155,7 +155,8 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
     tell_wait(route.tier.name, found.wait, scenario, service, book)
     if route.rates.first is not None:
         book.assume(
-            f"{route.tier.name}: the first restore between two servers takes {route.rates.first.value:g} s more"
+            f"{route.tier.name}: the first restore between two servers takes "
+            f"{route.rates.first.value:g} s more"
         )
     shortest = _shortest(speed, route, max(1.0, hit.new))
     return restore_row(found, times_of(speed, hit), book, shortest, need)

@@ -41,8 +41,8 @@ def tell_stores(
     budget = write_budget(route, scenario.hardware.device_to_host.bandwidth)
     if need > budget:
         book.warn(
-            f"{tier.name}: storing takes {_rate(need)} of each GPU, more than the {_rate(budget)} that can be "
-            "written; stores will be skipped and hits lost"
+            f"{tier.name}: storing takes {_rate(need)} of each GPU, more than the {_rate(budget)} that can "
+            "be written; stores will be skipped and hits lost"
         )
     if (tier.store or route.mechanism.store) == "write_back":
         book.assume(f"{tier.name}: write-back delays each new block by the copy of the one it evicts")
@@ -78,8 +78,8 @@ def _tell_wear(route: Route, need: float, book: Notebook) -> None:
     if need > allowed:
         years = SERVICE_YEARS * allowed / need
         book.warn(
-            f"{tier.name}: storing {_rate(need)} wears the drives out in {years:.2g} years; {writes:g} writes of "
-            f"their capacity a day over {SERVICE_YEARS:g} years allow {_rate(allowed)}"
+            f"{tier.name}: storing {_rate(need)} wears the drives out in {years:.2g} years; {writes:g} "
+            f"writes of their capacity a day over {SERVICE_YEARS:g} years allow {_rate(allowed)}"
         )
 
 

@@ -1,0 +1,201 @@
+"""Routes, waits and stores by hand arithmetic on small numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+import kvcalc
+from kvcalc.errors import SettingsError
+from kvcalc.planning.offload import Route, Wait, plain_route
+from kvcalc.planning.offload.restoring import Restoring
+from kvcalc.planning.offload.route import PAGEABLE_SHARE
+from kvcalc.scenario import Overrides, TierUse
+from kvcalc.tiers import Figure, Mechanism, Rates, mechanism, tier_kind
+
+GB = 1e9
+SIZE = 9_984 * 131_072  # bytes of 9,984 tokens of Llama-3.1-8B
+
+
+def figure(value):
+    return Figure(value, "assumed", "by hand")
+
+
+def route(tier=None, piece=math.inf, rates=None, **more):
+    found = Mechanism("by hand", "by hand", ("dram",), "block", rates or Rates())
+    return Route(tier or TierUse("dram", 50 * GB), found, found.general, piece, **more)
+
+
+def hit(**said):
+    """A hit of 9,984 of 10,000 tokens on an H100 under vLLM."""
+    usual = {"on": "h100-sxm-80gb", "engine": "vllm", "prompt": 10_000, "cached": 9_984}
+    return kvcalc.plan("llama-3.1-8b", **(usual | said))
+
+
+def tier(**said):
+    return {"dram": {"bandwidth": "50 GB/s", "capacity": "500 GB"} | said}
+
+
+class TestBandwidth:
+    def test_small_pieces_pay_their_fixed_cost(self):
+        # 100 kB at 50 GB/s take 2 us, and 2 us more to start: half the rate
+        found = route(piece=1e5, rates=Rates(per_piece=figure(2e-6)))
+        assert found.bandwidth(1e9) == pytest.approx(25 * GB)
+
+    def test_streams_hide_it_up_to_the_link(self):
+        found = route(piece=1e5, rates=Rates(per_piece=figure(2e-6), streams=figure(4.0)))
+        assert found.bandwidth(1e9) == pytest.approx(50 * GB)
+
+    def test_nothing_is_moved_in_pieces_larger_than_itself(self):
+        found = route(piece=1e9, rates=Rates(per_piece=figure(2e-6)))
+        assert found.bandwidth(1e5) == pytest.approx(25 * GB)
+
+    def test_gpus_share_what_a_tier_delivers(self):
+        # 100 GB/s over 4 GPUs; alone, 55 GB/s of its own link
+        assert route(TierUse("dram", 100 * GB, shared_by=4), link=55 * GB).bandwidth(1e9) == 25 * GB
+        assert route(TierUse("dram", 400 * GB, shared_by=4), link=55 * GB).bandwidth(1e9) == 55 * GB
+
+    def test_the_host_of_all_ranks_limits_each(self):
+        found = route(rates=Rates(host_limit=figure(120 * GB)), ranks=4)
+        assert found.bandwidth(1e9) == 30 * GB
+
+    def test_pageable_memory_and_the_other_socket_cost_their_shares(self):
+        assert route(TierUse("dram", 50 * GB, pageable=True)).bandwidth(1e9) == PAGEABLE_SHARE * 50 * GB
+        remote = route(TierUse("c2c", 377 * GB, numa="remote"), kind=tier_kind("c2c"))
+        assert remote.bandwidth(1e9) == pytest.approx(0.35 * 377 * GB)
+
+    def test_stores_take_from_what_both_ways_share(self):
+        # both ways together 1.5 x 50; 40 of stores leave 35
+        assert route(opposite=40 * GB).bandwidth(1e9) == pytest.approx(35 * GB)
+
+    def test_too_few_operations_in_flight_slow_a_drive(self):
+        # 1 MB at 10 GB/s takes 100 us after 100 us of latency: two in flight for the full rate
+        one = TierUse("nvme", 10 * GB, latency=1e-4, queue_depth=1)
+        assert route(one, piece=1e6).bandwidth(1e9) == pytest.approx(5 * GB)
+        assert (
+            route(TierUse("nvme", 10 * GB, latency=1e-4, queue_depth=8), piece=1e6).bandwidth(1e9) == 10 * GB
+        )
+
+    def test_a_second_hop_waits_for_the_first(self):
+        # 1 s at 10 GB/s into host memory, then 0.2 s at 50 GB/s
+        found = route(TierUse("nvme", 10 * GB), then=route())
+        assert 10 * GB / found.bandwidth(10 * GB) == pytest.approx(1.2)
+
+    def test_arrays_give_what_their_elements_give(self):
+        found = route(TierUse("nvme", 10 * GB), piece=1e5, rates=Rates(per_piece=figure(2e-6)), then=route())
+        sizes = np.array([1e4, 1e6, 1e9])
+        assert found.bandwidth(sizes) == pytest.approx([float(found.bandwidth(size)) for size in sizes])
+
+
+class TestMechanisms:
+    def test_vllm_copies_blocks_unless_told_otherwise(self):
+        (row,) = hit().offload
+        assert row.mechanism == "vllm-offload"
+        assert row.piece_bytes == 2**21
+        rates = mechanism("vllm-offload").general
+        link = 55.36 * GB * rates.share.value
+        assert row.bandwidth == pytest.approx(2**21 / (rates.per_piece.value + 2**21 / link))
+
+    def test_generic_moves_bytes_at_the_stated_bandwidth(self):
+        (row,) = hit(engine="generic", tiers=tier()).offload
+        assert row.mechanism == "plain"
+        assert row.bandwidth == 50 * GB
+        assert row.setup == 0
+
+    def test_plain_can_be_asked_of_any_engine(self):
+        (row,) = hit(tiers=tier(mechanism="plain")).offload
+        assert row.transfer == pytest.approx(SIZE / (50 * GB))
+
+    def test_amd_copies_each_layer(self):
+        assert hit(on="mi300x").offload[0].mechanism == "vllm-per-layer"
+
+    def test_a_given_setup_replaces_the_fixed_cost(self):
+        assert hit(tiers=tier(setup="7 ms")).offload[0].setup == pytest.approx(0.007)
+
+    def test_only_whole_chunks_are_restored(self):
+        (row,) = hit(tiers=tier(mechanism="lmcache")).offload
+        assert row.bytes == 9_984 // 256 * 256 * 131_072
+
+    def test_a_mechanism_on_the_wrong_tier_is_refused(self):
+        with pytest.raises(SettingsError, match="reads nvme, sata, not dram"):
+            hit(tiers=tier(mechanism="vllm-fs"))
+
+    def test_bare_numbers_have_no_mechanism(self):
+        with pytest.raises(SettingsError, match="name MODEL"):
+            plain_route(TierUse("dram", GB, mechanism="lmcache"))
+
+    @pytest.mark.parametrize(
+        ("said", "named"),
+        [({"mechanism": "lmcach"}, "lmcache"), ({"numa": "far"}, "remote"), ({"store": "through"}, "write_")],
+    )
+    def test_a_wrong_word_is_refused_with_valid_ones(self, said, named):
+        with pytest.raises(SettingsError, match=named):
+            hit(tiers=tier(**said))
+
+
+class TestWaiting:
+    PLAIN = {"mechanism": "plain"}
+
+    def test_the_mean_is_that_of_random_arrivals(self):
+        # 10 a second of 26.2 ms each: rho S / (1 - rho), as transfers vary by their mean
+        (row,) = hit(rate=10.0, tiers=tier(**self.PLAIN)).offload
+        service = SIZE / (50 * GB)
+        rho = 10 * service
+        assert row.utilization == pytest.approx(rho)
+        assert row.queue == pytest.approx(rho * service / (1 - rho))
+        assert row.queue_p99 == pytest.approx(service / (1 - rho) * math.log(100 * rho))
+
+    def test_replicas_divide_the_rate(self):
+        (row,) = hit(rate=10.0, gpus=2, dp=2, tiers=tier(**self.PLAIN)).offload
+        assert row.utilization == pytest.approx(5 * SIZE / (50 * GB))
+
+    def test_a_given_wait_is_taken(self):
+        (row,) = hit(rate=10.0, queue="3 ms", tiers=tier(**self.PLAIN)).offload
+        assert row.queue == pytest.approx(0.003)
+        assert row.queue_p99 is None
+
+    def test_without_a_steady_state_there_is_no_number(self):
+        result = hit(rate=60.0, tiers=tier(**self.PLAIN))
+        (row,) = result.offload
+        # 60 x 26.17 ms is 157 % of the time
+        assert math.isinf(row.queue)
+        assert row.verdict == "recompute"
+        assert row.break_even_bandwidth is None
+        assert any("unstable" in text and "157%" in text for text in result.warnings)
+        assert result.to_dict()["offload"][0]["queue"] is None
+
+    def test_layer_by_layer_only_the_first_layer_waits_for_a_slow_prefill(self):
+        found = Restoring(route(TierUse("dram", GB, layerwise=True)), Overrides(), 0.32 * GB, Wait(0.0), 32)
+        # each layer loads in 10 ms: hidden but for the first, or but for what computing is faster
+        assert found.exposed(0.32, 0.64) == pytest.approx(0.010)
+        assert found.exposed(0.32, 0.032) == pytest.approx(0.010 + 31 * (0.010 - 0.001))
+
+
+class TestStores:
+    def test_write_through_stores_what_is_new(self):
+        (row,) = hit(rate=10.0, tiers=tier()).offload
+        assert row.write_need == pytest.approx(10 * 16 * 131_072)
+
+    def test_nobody_knows_what_plain_bytes_store(self):
+        assert hit(rate=10.0, tiers=tier(mechanism="plain")).offload[0].write_need is None
+
+    def test_a_tier_that_cannot_take_the_stores_is_said(self):
+        # 4 a second of 5,008 tokens x 131,072 B is 2.6 GB/s
+        said = hit(rate=4.0, cached=4_992, tiers=tier(write_bandwidth="2 GB/s"))
+        assert any("storing takes 2.63 GB/s" in text for text in said.warnings)
+        assert not any("storing" in text for text in hit(rate=4.0, cached=4_992, tiers=tier()).warnings)
+
+    def test_a_host_tier_no_larger_than_the_pool_adds_nothing(self):
+        small, large = hit(tiers=tier(capacity="20 GB")), hit(tiers=tier(capacity="200 GB"))
+        assert any("adds nothing" in text for text in small.warnings)
+        assert not any("adds nothing" in text for text in large.warnings)
+
+    def test_a_tier_smaller_than_the_prefix_is_said(self):
+        assert any("cannot hold the 1.309 GB" in text for text in hit(tiers=tier(capacity="1 GB")).warnings)
+
+    def test_drives_wear_out(self):
+        drives = {"nvme": {"bandwidth": "7 GB/s", "capacity": "3.84 TB", "mechanism": "vllm-fs"}}
+        result = hit(rate=1.0, cached=16, tiers=drives)
+        # 9,984 new tokens x 131,072 B a second against 3.84 TB once a day, 44.4 MB/s, for five years
+        years = 5 * 3.84e12 / 86_400 / (9_984 * 131_072)
+        assert any(f"wears the drives out in {years:.2g} years" in text for text in result.warnings)
