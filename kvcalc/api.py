@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.catalog.paths import given_path
-from kvcalc.catalog.ranges import bandwidth_tiers, settle, with_range, with_ranges
-from kvcalc.catalog.ranges import bandwidth_tiers, settle, with_range, with_ranges
+from kvcalc.catalog.ranges import bandwidth_tiers, drawing, settle, with_range, with_ranges
 from kvcalc.catalog.scenarios import (
     Question,
     Said,
@@ -341,13 +340,13 @@ def plan_batch(
     return frames.plan_batch(model, on, prompt=prompt, generate=generate, concurrency=concurrency, **said)
 
 
-def plan_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     """Answer one plan per row of a pandas frame: columns are the arguments of `plan`, blanks are defaults.
 
     The answer has the rows' index, the main figures as columns in base units, and `reason` where a row
-    has no answer; one bad row does not hide the others.  Rows that differ in their load alone are
-    answered together.
+    has no answer; one bad row does not hide the others.  Without `offload`, rows that differ in their
+    load alone are answered together: a million of them take seconds, not hours.
     """
     from kvcalc import frames
 
-    return frames.plan_frame(frame)
+    return frames.plan_frame(frame, offload)

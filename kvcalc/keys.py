@@ -108,14 +108,6 @@ KEYS: tuple[Key, ...] = (
         commands=_RESTORE,
     ),
     Key(
-        "hit_rate",
-        "share",
-        "Share of requests that find their prefix in a tier; the others compute all of it [1]",
-        group="Workload",
-        workload=True,
-        commands=_RESTORE,
-    ),
-    Key(
         "images",
         "integer",
         "Images or audio clips in each prompt, beside its text [0]",
@@ -197,14 +189,6 @@ KEYS: tuple[Key, ...] = (
         "Times",
         commands=_PLAN,
     ),
-    Key(
-        "disaggregate",
-        "quantity",
-        "Path from prefill workers to decode workers, between two GPUs, e.g. 50 GB/s",
-        "byte/second",
-        "Times",
-        commands=_PLAN,
-    ),
     Key("price", "quantity", "Price of one GPU, e.g. 2.5 USD/hour", "USD/second", "Money", commands=_RESTORE),
     Key(
         "draws",
@@ -223,7 +207,6 @@ TIER_UNITS: Mapping[str, str] = MappingProxyType(
         "setup": "second",
         "iops": "1/second",
         "io_size": "byte",
-        "price": "USD/byte/second",
         "price": "USD/byte/second",
         "shared_by": "1",
         "latency": "second",
@@ -279,7 +262,7 @@ def input_units(inputs: Mapping[str, Any]) -> dict[str, str]:
     >>> input_units({"model": "a", "prompt": 4096, "tiers": {"dram": {"setup": 0.0}}})
     {'prompt': 'token', 'tiers.dram.setup': 'second'}
     """
-    known = {item.name: item.unit or _KIND_UNITS.get(item.kind, "") for item in KEYS} | _OTHER_UNITS
+    known = {item.name: item.unit or _KIND_UNITS.get(item.kind, "") for item in KEYS} | dict(_OTHER_UNITS)
     found = {name: known[name] for name in inputs if known.get(name)}
     for tier, values in (inputs.get("tiers") or {}).items():
         found |= {f"tiers.{tier}.{name}": TIER_UNITS[name] for name in values if name in TIER_UNITS}
