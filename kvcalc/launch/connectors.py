@@ -35,6 +35,10 @@ NATIVE_BY_DEFAULT = (0, 14)
 SHARED_MEMORY = (0, 20)
 """First release that keeps the CPU tier in /dev/shm (kv_offload/cpu/shared_offload_region.py)."""
 
+SINGLE_COPY = (0, 27)
+"""First release that keeps one host copy of what all tensor-parallel ranks hold alike, MLA latents, where
+there is no other parallelism (kv_connector/v1/offloading/config.py: replicated_layout)."""
+
 PROMPT_ONLY = (0, 23)
 """First release with `offload_prompt_only`, true by default."""
 

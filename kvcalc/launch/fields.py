@@ -106,39 +106,42 @@ def read_flags(found: Findings, tokens: Sequence[Token]) -> None:
     table = _table(found.dialect)
     at = 0
     while at < len(tokens):
-        token = tokens[at]
         at += 1
-        if not _is_flag(token.text):
-            continue
-        name, equals, attached = token.text.partition("=")
-        name = _canonical(found.dialect, name)
-        base, dotted, rest = name.partition(".")
-        flag, negated = _lookup(found.dialect, table, base)
-        following = tokens[at] if at < len(tokens) else None
-        if flag is None:
-            at += _skipped(tokens[at:]) if not equals else 0
-            if base not in known_names(found.dialect.names) and base.replace(
-                "--no-", "--"
-            ) not in known_names(found.dialect.names):
-                found.unknown(name, token.line)
-            else:
-                found.fields.append(Field("other", True, base, found.where(token.line)))
-            continue
-        if flag.kind in ("switch", "off") or (
-            flag.implies is not None and (following is None or _is_flag(following.text))
-        ):
-            value: Any = attached or ("false" if negated else flag.implies or "true")
-        elif equals:
-            value = attached
-        elif following is None:
-            found.take(flag, "", name, token.line)
-            continue
-        else:
-            value, at = following.text, at + 1
-        if dotted:
-            found.document({rest.rpartition(".")[2]: value}, base, token.line)
-        else:
-            found.take(flag, value, name if not negated else token.text, token.line)
+        if _is_flag(tokens[at - 1].text):
+            at += _read_flag(found, table, tokens[at - 1], tokens[at:])
+
+
+def _read_flag(found: Findings, table: Mapping[str, Flag], token: Token, after: Sequence[Token]) -> int:
+    """Read one flag; return how many of the words after it are its own."""
+    written, equals, attached = token.text.partition("=")
+    name = _canonical(found.dialect, written)
+    base, dotted, path = name.partition(".")
+    flag, negated = _lookup(found.dialect, table, base)
+    if flag is None:
+        _note_other(found, base, token.line)
+        return 0 if equals else _skipped(after)
+    value: Any = attached
+    alone = flag.implies is not None and (not after or _is_flag(after[0].text))
+    taken = 0
+    if flag.kind in ("switch", "off") or (alone and not equals):
+        value = attached or ("false" if negated else flag.implies or "true")
+    elif not equals:
+        taken = min(1, len(after))
+        value = after[0].text if after else ""
+    if dotted:
+        found.document({path.rpartition(".")[2]: value}, base, token.line)
+    else:
+        found.take(flag, value, written if negated else name, token.line)
+    return taken
+
+
+def _note_other(found: Findings, name: str, line: int) -> None:
+    """Keep a flag that the engine has and no check reads; report one that it does not have."""
+    known = known_names(found.dialect.names)
+    if name in known or name.replace("--no-", "--", 1) in known:
+        found.fields.append(Field("other", True, name, found.where(line)))
+    else:
+        found.unknown(name, line)
 
 
 def read_keys(found: Findings, data: Mapping[str, Any], lines: Mapping[str, int], prefix: str = "") -> None:

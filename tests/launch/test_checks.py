@@ -358,13 +358,24 @@ def test_replicated_heads_are_counted(check):
     assert "8 KV heads on 16 ranks: the 16 ranks hold each token 2 times" in found.message
 
 
-def test_a_latent_is_held_by_every_rank(check):
-    (found,) = check("vllm serve m -tp 8 --kv-offloading-size 900", model="deepseek-v3", on="h200-sxm-141gb")[
-        "replicated-kv"
-    ]
-    # 61 layers x 576 x 2 bytes = 70,272 bytes a token, 8 times
+LATENT = {"model": "deepseek-v3", "on": "h200-sxm-141gb"}  # 61 layers x 576 x 2 bytes = 70,272 bytes a token
+
+
+@pytest.mark.parametrize(("version", "copies"), [("0.26.0", 8), ("0.27.0", 1)])
+def test_a_latent_is_held_by_every_rank_and_once_by_the_host_of_recent_releases(check, version, copies):
+    text = f"docker run --ipc=host vllm/vllm-openai:v{version} -tp 8 --kv-offloading-size 900"
+    (found,) = check(text, **LATENT)["replicated-kv"]
     assert "hold each token 8 times" in found.message
-    assert "70,272 bytes a token become 562,176" in found.message
+    assert ("70,272 bytes a token become 562,176" in found.message) is (copies == 8)
+
+
+@pytest.mark.parametrize(("version", "copies"), [("0.26.0", 8), ("0.27.0", 1)])
+def test_a_host_tier_of_one_copy_holds_as_much_in_less(check, version, copies):
+    # pools of 20 GiB that hold the same tokens need 20 GiB of one copy, or 160 GiB of eight
+    text = f"docker run --ipc=host vllm/vllm-openai:v{version} -tp 8 --kv-offloading-size {{}}"
+    small, large = 20 * copies - 1, 20 * copies + 1
+    assert "host-tier-adds-nothing" in check(text.format(small), pool="20 GiB", **LATENT)
+    assert "host-tier-adds-nothing" not in check(text.format(large), pool="20 GiB", **LATENT)
 
 
 def test_a_checkpoint_that_asks_for_an_fp8_cache(check):

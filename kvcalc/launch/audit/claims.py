@@ -61,18 +61,16 @@ def _bandwidth(claim: Claim) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"{claim.bytes / 1e9:.3g} GB in {claim.time:.3g} s is {rate / 1e9:.3g} GB/s and {claim.links} "
-            "link(s) "
-            f"deliver {most / 1e9:.3g} GB/s: not all of it was moved",
+            f"link(s) deliver {most / 1e9:.3g} GB/s: not all of it was moved",
         )
     elif claim.piece is not None:
         reached = float(effective_bandwidth(claim.piece, claim.link, COPY_SETUP)) * claim.links
         if rate > reached * (1 + TOLERANCE):
             yield Finding(
                 "error",
-                f"copies of {claim.piece / 1024:.3g} KiB one after another reach {reached / 1e9:.3g} GB/s of "
-                "a "
-                f"{claim.link / 1e9:.3g} GB/s link, not {rate / 1e9:.3g} GB/s: the rate of large copies was "
-                "used",
+                f"copies of {claim.piece / 1024:.3g} KiB one after another reach {reached / 1e9:.3g} GB/s "
+                f"of a {claim.link / 1e9:.3g} GB/s link, not {rate / 1e9:.3g} GB/s: the rate of large "
+                "copies was used",
                 "the rate at the size of the pieces",
             )
 
@@ -119,16 +117,14 @@ def _load(claim: Claim) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 f"{claim.rate:g} requests/s of {claim.time:.3g} s each keep the link busy {use:.2f} times "
-                "(rho): "
-                "their times grow with the length of the run and have no mean",
+                "(rho): their times grow with the length of the run and have no mean",
                 "a rate below saturation",
             )
     if claim.requests > 1:
         yield Finding(
             "warning",
             f"the mean over {claim.requests} requests that arrive together holds their queue as well: one "
-            "alone "
-            f"takes about 2/({claim.requests} + 1) of it where the link serves one after another",
+            f"alone takes about 2/({claim.requests} + 1) of it where the link serves one after another",
             "one request at a time",
         )
 
@@ -140,8 +136,7 @@ def _tier(claim: Claim) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"the working set of {claim.working_set / 1e9:.3g} GB fits the {claim.tier_capacity / 1e9:.3g} "
-            "GB of the "
-            "tier above: that one was measured",
+            "GB of the tier above: that one was measured",
             "a working set larger than the tier above, or that tier emptied first",
         )
 

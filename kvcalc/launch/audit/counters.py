@@ -77,8 +77,7 @@ def _sources(counters: Counters) -> Iterator[Finding]:
             "error",
             f"external queries are {asked:,.0f} and the GPU passed on {passed_on:,.0f} tokens "
             f"({counters.prefix_queries:,.0f} looked up less {counters.prefix_hits:,.0f} hits): not one "
-            "interval, "
-            "or not one deployment",
+            "interval, or not one deployment",
             "read all counters at the same two moments",
         )
     if hits is None:
@@ -91,8 +90,7 @@ def _sources(counters: Counters) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"all {counters.prefix_hits:,.0f} hits are the GPU's own and none came from below: what was "
-            "measured "
-            "is the GPU's prefix cache",
+            "measured is the GPU's prefix cache",
             "a working set larger than the GPU's pool, or a reset of the GPU's cache alone",
         )
     elif hits < counters.prefix_hits:
@@ -120,8 +118,7 @@ def _bytes(counters: Counters, bytes_per_token: float) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"{counters.load_bytes:,.0f} bytes were loaded and {counters.external_hits:,.0f} external hits "
-            "take "
-            f"{expected:,.0f} at {bytes_per_token:,.0f} bytes a token: {ratio:.3g} times as many",
+            f"take {expected:,.0f} at {bytes_per_token:,.0f} bytes a token: {ratio:.3g} times as many",
             "whole slots, TP copies and padding count in some metrics; divide by the layout first",
         )
 
@@ -134,8 +131,7 @@ def _rates(counters: Counters, link: float | None, links: int) -> Iterator[Findi
         yield Finding(
             "error",
             f"{rate / 1e9:.3g} GB/s was computed and {links} link(s) deliver {link * links / 1e9:.3g} GB/s: "
-            "part of "
-            "the tokens did not come over the link",
+            "part of the tokens did not come over the link",
             "count the bytes that were moved, not the tokens that hit",
         )
     if counters.load_bytes is not None and counters.interval:
@@ -144,7 +140,6 @@ def _rates(counters: Counters, link: float | None, links: int) -> Iterator[Findi
             yield Finding(
                 "error",
                 f"loads keep the link busy for {use:.2f} times the interval (rho): waiting grows without "
-                "end, and no "
-                "mean restore time exists",
+                "end, and no mean restore time exists",
                 "fewer hits a second from this tier, or more links",
             )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kvcalc.engines.layout import Layout
+from kvcalc.launch.connectors import SINGLE_COPY, connectors_of, reaches
 from kvcalc.launch.host import Device, HostTier, host_tier
 from kvcalc.launch.settings import LaunchSettings
 from kvcalc.results import PlanResult
@@ -65,11 +66,26 @@ class Deployment:
         cached = self.scenario.workload.cached
         return self.prompt if cached is None else cached
 
+    @cached_property
+    def host_copies(self) -> int:
+        """Workers whose bytes the host tier keeps: all of them, or one where all hold the same."""
+        settings, launch = self.scenario.settings, self.launch
+        parts = self.scenario.model.shape.components_for(settings.engine)
+        latent = all(tensor.split == "replicated" for part in parts for tensor in part.entry)
+        native = "OffloadingConnector" in connectors_of(launch) and reaches(launch, SINGLE_COPY)
+        alone = settings.pp == settings.dcp == 1
+        return 1 if latent and native and alone else self.workers
+
     def stored(self, tokens: int) -> float:
-        """Bytes of `tokens` tokens over all workers of one replica, as they are stored."""
-        return float(self.layout.serialized(float(tokens), per_gpu=True)) * self.workers
+        """Bytes that the host tier takes for `tokens` tokens."""
+        return float(self.layout.serialized(float(tokens), per_gpu=True)) * self.host_copies
+
+    @property
+    def host_block(self) -> float:
+        """Bytes that the host tier takes for one block."""
+        return self.block_bytes * self.host_copies
 
     @property
     def bytes_per_token(self) -> float:
-        """Bytes of a further token over all workers of one replica."""
-        return self.layout.bytes_per_token_per_gpu * self.workers
+        """Bytes that the host tier takes for a further token."""
+        return self.layout.bytes_per_token_per_gpu * self.host_copies

@@ -29,8 +29,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{attention.flag} divides attention by requests, and the plan divides it by heads: it counts "
-            "more KV a "
-            "GPU than there will be",
+            "more KV a GPU than there will be",
             where=attention.where,
         )
     for key, said in said_by(deployment.launch).items():

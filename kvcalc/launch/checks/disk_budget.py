@@ -29,8 +29,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "warning",
         "the filesystem tier has no limit and deletes nothing: at full prefill speed it grows by "
-        f"{rate / 1e9:.2g} "
-        f"GB/s, 1 TB in {hours:.2g} hours",
+        f"{rate / 1e9:.2g} GB/s, 1 TB in {hours:.2g} hours",
         "an evictor with a budget in bytes of its own, not one that looks at the mount's free space",
         launch.where("secondary_tiers"),
     )

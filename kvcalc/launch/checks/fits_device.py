@@ -14,9 +14,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "info",
         f"the {deployment.scenario.workload.concurrency:,} sequences of the plan take {use:.0%} of the KV "
-        "pool: a "
-        "host tier serves only prefixes of others that no longer fit, and a benchmark that fits measures the "
-        "GPU's own prefix cache",
+        "pool: a host tier serves only prefixes of others that no longer fit, and a benchmark that fits "
+        "measures the GPU's own prefix cache",
         where=deployment.host.given.where if deployment.host.given else deployment.launch.file,
     )
 

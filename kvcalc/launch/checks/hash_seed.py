@@ -37,8 +37,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"{said} and {launch.value('hash_algorithm')} takes a random seed in each process, so instances "
-            "that "
-            "share a tier never find each other's blocks",
+            "that share a tier never find each other's blocks",
             "PYTHONHASHSEED=0 on every instance, or --prefix-caching-hash-algo sha256",
             where,
         )

@@ -5,27 +5,17 @@ from dataclasses import replace
 
 from kvcalc.engines import lay_out
 from kvcalc.engines.vllm.deployment import is_state
-from kvcalc.errors import KvcalcError
 from kvcalc.launch.checks.check import Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import HYBRID_CONNECTORS, connectors_of, turns_hybrid_off
+from kvcalc.launch.settings import LaunchSettings
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
-    """Say what a sequence costs with and without the manager, where the model is a hybrid."""
+    """Refuse what vLLM refuses, and say what a sequence costs with and without the manager."""
     launch, scenario = deployment.launch, deployment.scenario
+    yield from _forced(launch)
     off = turns_hybrid_off(launch)
-    forced = launch.field("hybrid_disabled")
-    others = set(connectors_of(launch)) - HYBRID_CONNECTORS
-    if forced is not None and not forced.value and others:
-        yield Finding(
-            "error",
-            f"{forced.flag} and {', '.join(sorted(others))}, which does without the hybrid KV cache manager: "
-            "vLLM "
-            "does not start",
-            "leave the flag out",
-            forced.where,
-        )
     if not off and not launch.value("hybrid_disabled"):
         return
     parts = scenario.model.shape.components_for("vllm")
@@ -37,29 +27,38 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     why = f"{names} turns the hybrid KV cache manager off" if off else "the hybrid KV cache manager is off"
     where = launch.where("hybrid_disabled", "connector", "host_size")
     if states:
-        yield Finding(
-            "error",
-            f"{why}, and {scenario.model.name} has recurrent states, which vLLM serves only with it",
-            _INSTEAD,
-            where,
-        )
+        message = f"{why}, and {scenario.model.name} has recurrent states, which vLLM serves only with it"
+        yield Finding("error", message, _INSTEAD, where)
         return
     tokens = float(deployment.prompt + deployment.generate)
-    try:
-        on = lay_out(scenario.model.shape, replace(scenario.settings, hybrid_manager=True))
-        without = lay_out(scenario.model.shape, replace(scenario.settings, hybrid_manager=False))
-    except KvcalcError:
-        return
-    sizes = float(on.reserved(tokens)), float(without.reserved(tokens))
-    if sizes[1] > sizes[0]:
+    on, without = (_sequence(deployment, manager, tokens) for manager in (True, False))
+    if without > on:
         yield Finding(
             "warning",
-            f"{why}: a sequence of {tokens:,.0f} tokens takes {gb(sizes[1])} a GPU instead of "
-            f"{gb(sizes[0])}, "
-            f"{sizes[1] / sizes[0]:.2g} times as much, since windows are kept in full",
+            f"{why}: a sequence of {tokens:,.0f} tokens takes {gb(without)} a GPU instead of {gb(on)}, "
+            f"{without / on:.2g} times as much, since windows are kept in full",
             _INSTEAD,
             where,
         )
+
+
+def _forced(launch: LaunchSettings) -> Iterator[Finding]:
+    given = launch.field("hybrid_disabled")
+    others = set(connectors_of(launch)) - HYBRID_CONNECTORS
+    if given is not None and not given.value and others:
+        yield Finding(
+            "error",
+            f"{given.flag} and {', '.join(sorted(others))}, which does without the hybrid KV cache "
+            "manager: vLLM does not start",
+            "leave the flag out",
+            given.where,
+        )
+
+
+def _sequence(deployment: Deployment, manager: bool, tokens: float) -> float:
+    """Return what one sequence reserves on a GPU with or without the manager."""
+    settings = replace(deployment.scenario.settings, hybrid_manager=manager)
+    return float(lay_out(deployment.scenario.model.shape, settings).reserved(tokens))
 
 
 _INSTEAD = "vLLM 0.22 or later with a connector that keeps it, such as OffloadingConnector"

@@ -39,8 +39,7 @@ def _vllm(launch: LaunchSettings) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"{size.flag} {size.value:g} is not passed on: from vLLM 0.{LMCACHE_SERVER[1]} the lmcache "
-            "backend "
-            "takes its size from its own server",
+            "backend takes its size from its own server",
             "start the LMCache server with its size, or --kv-offloading-backend native",
             size.where,
         )

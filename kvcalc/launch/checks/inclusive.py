@@ -7,18 +7,18 @@ from kvcalc.launch.checks.deployment import Deployment
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
-    """Compare the two sizes; both are held in the same layout, so bytes compare as tokens do."""
+    """Compare what both hold; the host may keep one copy of what several GPUs hold alike."""
     host = deployment.host
-    if host is None or not host.inclusive or host.total > deployment.device_total:
+    same = deployment.pool * deployment.host_copies
+    if host is None or not host.inclusive or host.total > same:
         return
     flag = host.given.flag if host.given else "the tier's default size"
-    wanted = 2 * deployment.device_total
     yield Finding(
         "warning",
-        f"{flag} gives {gb(host.total)} of host memory and the GPUs hold {gb(deployment.device_total)} of "
-        "KV; "
-        "stores are immediate, so the host holds the same blocks and adds no capacity",
-        f"more than {gb(deployment.device_total)}; twice as much ({gb(wanted)}) doubles what can hit",
+        f"{flag} gives {gb(host.total)} of host memory and {gb(same)} hold all that the GPUs' pools do; "
+        "stores are "
+        "immediate, so the host holds the same blocks and adds no capacity",
+        f"more than {gb(same)}; twice as much ({gb(2 * same)}) doubles what can hit",
         host.given.where if host.given else deployment.launch.file,
     )
 

@@ -16,13 +16,12 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         return
     given, workers = host.given, some(host.workers, "worker")
     value = f"{given.value:,.12g} {given.unit}"
-    least = deployment.block_bytes * deployment.workers
+    least = deployment.host_block
     if host.total < least:
         yield Finding(
             "error",
             f"{given.flag} is read in {given.unit}: {value} is {host.total:,.0f} bytes for {workers}, and "
-            "one "
-            f"block of this model takes {least:,.0f} bytes, so nothing is ever stored",
+            f"one block of this model takes {least:,.0f} bytes, so nothing is ever stored",
             f"{given.flag} {given.value * 2**30:.0f} if {given.value:g} GiB was meant",
             given.where,
         )

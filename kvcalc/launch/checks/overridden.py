@@ -32,8 +32,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         if any(value != values[-1] for value in values):
             yield Finding(
                 "warning",
-                f"{items[-1].flag} is said {len(items)} times with different values; the last, {values[-1]}, "
-                "counts",
+                f"{items[-1].flag} is said {len(items)} times with different values; the last, "
+                f"{values[-1]}, counts",
                 f"say {items[-1].flag} once",
                 items[-1].where,
             )

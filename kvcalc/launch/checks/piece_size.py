@@ -34,8 +34,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "warning",
         f"KV moves in pieces of {piece / 1024:,.0f} KiB, below the {half / 1024:,.0f} KiB at which a copy "
-        "reaches half "
-        f"of the link: {rate / 1e9:.1f} of {link / 1e9:.1f} GB/s",
+        f"reaches half of the link: {rate / 1e9:.1f} of {link / 1e9:.1f} GB/s",
         "a larger offloaded block (blocks_per_chunk, block_size of the connector)",
         deployment.launch.where("blocks_per_chunk", "offload_block", "connector", "host_size"),
     )

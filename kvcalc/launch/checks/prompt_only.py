@@ -28,9 +28,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     option = "save_decode_cache: true" if uses_lmcache(launch) else '"offload_prompt_only": false'
     yield Finding(
         "warning",
-        f"the {some(deployment.generate, 'token')} that each request generates are not stored: an agent or a "
-        "chat "
-        "computes them again in its next turn",
+        f"the {some(deployment.generate, 'token')} that each request generates are not stored: an agent or "
+        "a chat computes them again in its next turn",
         f"{option} if answers come back as prompts",
         launch.where("prompt_only", "save_decode", "connector", "host_size"),
     )

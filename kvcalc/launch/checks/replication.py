@@ -18,12 +18,11 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     heads = {part.kv_heads for part in parts if part.kv_heads}
     latent = any(tensor.name == "latent" for part in parts for tensor in part.entry)
     reason = "a latent has no heads to divide" if latent else f"{max(heads)} KV heads on {settings.tp} ranks"
-    # The tier holds every rank's bytes, where the engine does not store one copy for all.
     tier = f", and so does the host tier ({one:,.0f} bytes a token become {ranks:,.0f})"
+    doubled = deployment.host is not None and deployment.host_copies > 1
     yield Finding(
         "warning",
-        f"{reason}: the {settings.tp} ranks hold each token {copies:.3g} times"
-        + (tier if deployment.host else ""),
+        f"{reason}: the {settings.tp} ranks hold each token {copies:.3g} times" + (tier if doubled else ""),
         "--data-parallel-size with expert parallelism, or --decode-context-parallel-size"
         if launch.engine == "vllm"
         else "--enable-dp-attention",

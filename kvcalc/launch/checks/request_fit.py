@@ -31,8 +31,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"one request of {some(min(tokens, longest), 'token')} takes {gb(need)} a GPU and the KV pool "
-            "has "
-            f"{gb(pool)}: it is never admitted",
+            f"has {gb(pool)}: it is never admitted",
             "more GPUs, a narrower KV dtype, or less else on the GPU",
             where,
         )
@@ -44,8 +43,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "error" if launch.engine == "vllm" else "warning",
             f"a sequence of {some(longest, 'token')}{'' if said else ', the default here,'} takes "
-            f"{gb(whole)} a GPU "
-            f"and the KV pool has {gb(pool)}"
+            f"{gb(whole)} a GPU and the KV pool has {gb(pool)}"
             + (": vLLM does not start" if launch.engine == "vllm" else ": such a request is refused"),
             shorter,
             where,

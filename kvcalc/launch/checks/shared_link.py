@@ -18,8 +18,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"{gpus} GPUs restoring at once could take {gpus * link / 1e9:.0f} GB/s and the host's "
-                "memory gives "
-                f"{machine.host.bandwidth / 1e9:.0f} GB/s",
+                f"memory gives {machine.host.bandwidth / 1e9:.0f} GB/s",
                 f"plan with {machine.host.bandwidth / gpus / 1e9:.3g} GB/s a GPU (--tier)",
                 where,
             )
@@ -27,8 +26,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "info",
         f"the plan gives each of {gpus} GPUs a host link of {link / 1e9:.3g} GB/s of its own; where GPUs "
-        "share a "
-        "switch or a socket, neighbours have been seen to take 40 % of it",
+        "share a switch or a socket, neighbours have been seen to take 40 % of it",
         "--tier with the rate that all ranks reach at once",
         where,
     )

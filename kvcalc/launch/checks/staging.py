@@ -27,8 +27,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "warning" if lmcache else "error",
         f"a prefix of {some(deployment.prefix, 'token')} takes {gb(need)} and is staged through the host "
-        "tier "
-        f"of {gb(have)}: only what fits there is loaded, the rest is computed again",
+        f"tier of {gb(have)}: only what fits there is loaded, the rest is computed again",
         f"a host tier of at least {gb(need)} for each prefix that is restored at once",
         host.given.where if host is not None and host.given else launch.where(lower),
     )

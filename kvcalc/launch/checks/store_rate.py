@@ -20,8 +20,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"at full prefill speed each GPU writes {rate / 1e9:.1f} GB/s of KV to the host and its link "
-            "takes "
-            f"{link / 1e9:.1f} GB/s: stores queue or are dropped",
+            f"takes {link / 1e9:.1f} GB/s: stores queue or are dropped",
             "store selectively (store_threshold, write_through_selective)",
             where,
         )
@@ -31,8 +30,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "warning" if share > 1 else "info",
             f"generated tokens are stored as well: {per_token * steps / 1e9:.3g} GB/s of each GPU's link "
-            "while "
-            f"decoding, {share:.2%} of it, and a copy in most steps",
+            f"while decoding, {share:.2%} of it, and a copy in most steps",
             "store prompts alone if answers do not come back as prompts" if share > 1 else "",
             where,
         )

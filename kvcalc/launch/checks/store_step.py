@@ -20,7 +20,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     default = overhead(settings).batch(machine.device.capacity, machine.name).tokens
     tokens = settings.max_batched_tokens or default
     step = -(-tokens // deployment.block_tokens)
-    block = deployment.block_bytes * deployment.workers
+    block = deployment.host_block
     have, want = int(host.total // block), STEPS * step
     if have >= want:
         return

@@ -25,8 +25,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     else:
         yield Finding(
             "info",
-            f"a block is stored at its lookup number {given.value}: the first {given.value} uses of a prefix "
-            "are computed",
+            f"a block is stored at its lookup number {given.value}: the first {given.value} uses of a "
+            "prefix are computed",
             where=given.where,
         )
 

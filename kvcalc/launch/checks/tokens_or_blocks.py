@@ -18,8 +18,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(
             "error",
             f"{given.flag} {given.value:,} counts blocks of {tokens} tokens: "
-            f"{gb(given.value * block * scale)}, and "
-            f"there is room for {gb(room)}",
+            f"{gb(given.value * block * scale)}, and there is room for {gb(room)}",
             f"{given.flag} {given.value // tokens} if {given.value:,} tokens was meant",
             given.where,
         )
