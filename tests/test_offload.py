@@ -133,12 +133,13 @@ class TestMechanisms:
             hit(tiers=tier(**said))
 
 
-class TestWaiting:
-    PLAIN = {"mechanism": "plain"}
+PLAIN = {"mechanism": "plain"}
 
+
+class TestWaiting:
     def test_the_mean_is_that_of_random_arrivals(self):
         # 10 a second of 26.2 ms each: rho S / (1 - rho), as transfers vary by their mean
-        (row,) = hit(rate=10.0, tiers=tier(**self.PLAIN)).offload
+        (row,) = hit(rate=10.0, tiers=tier(**PLAIN)).offload
         service = SIZE / (50 * GB)
         rho = 10 * service
         assert row.utilization == pytest.approx(rho)
@@ -146,16 +147,16 @@ class TestWaiting:
         assert row.queue_p99 == pytest.approx(service / (1 - rho) * math.log(100 * rho))
 
     def test_replicas_divide_the_rate(self):
-        (row,) = hit(rate=10.0, gpus=2, dp=2, tiers=tier(**self.PLAIN)).offload
+        (row,) = hit(rate=10.0, gpus=2, dp=2, tiers=tier(**PLAIN)).offload
         assert row.utilization == pytest.approx(5 * SIZE / (50 * GB))
 
     def test_a_given_wait_is_taken(self):
-        (row,) = hit(rate=10.0, queue="3 ms", tiers=tier(**self.PLAIN)).offload
+        (row,) = hit(rate=10.0, queue="3 ms", tiers=tier(**PLAIN)).offload
         assert row.queue == pytest.approx(0.003)
         assert row.queue_p99 is None
 
     def test_without_a_steady_state_there_is_no_number(self):
-        result = hit(rate=60.0, tiers=tier(**self.PLAIN))
+        result = hit(rate=60.0, tiers=tier(**PLAIN))
         (row,) = result.offload
         # 60 x 26.17 ms is 157 % of the time
         assert math.isinf(row.queue)

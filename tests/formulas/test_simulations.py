@@ -10,7 +10,7 @@ SERVICE = 0.05
 
 
 def waits(service, rate, seed=5):
-    """Return the wait of each arrival at one first-come-first-served link (D. Lindley's recursion, unrolled)."""
+    """Return the wait of each arrival at one link that serves them in order (D. Lindley's recursion)."""
     gaps = np.random.default_rng(seed).exponential(1 / rate, len(service))
     steps = np.cumsum(service[:-1] - gaps[1:])
     lowest = np.minimum.accumulate(np.concatenate([[0.0], steps]))
