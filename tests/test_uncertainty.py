@@ -203,3 +203,32 @@ def test_queueing_follows_the_drawn_bandwidth():
     assert 2 * size / 2e9 > 1 > 2 * size / 4e9
     assert result.offload[0].gain.low == -math.inf
     assert result.to_dict()["offload"][0]["gain"]["low"] is None
+
+
+def test_a_profile_value_that_is_set_as_a_range_is_the_tiers_range():
+    result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", set={"host_to_device.bandwidth": "40..50 GB/s"})
+    assert result.offload[0].bandwidth == 45e9
+    (swing,) = (swing for swing in result.tornado if swing.key == "tiers.dram.bandwidth")
+    assert (swing.low, swing.high) == (40e9, 50e9)
+
+
+def test_ranges_are_said_alike_in_a_file_and_on_the_command_line(tmp_path, capsys):
+    import json
+
+    from kvcalc.cli import run
+
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "model: llama-3.1-8b\non: h100-sxm-80gb\nsetup: 5..20 ms\nworkload: {prompt: 16k, hit: 0.4..0.7}\n"
+        "tiers:\n  dram: {capacity: 512 GB, bandwidth: 40..54 GB/s}\n"
+    )
+    line = ["plan", "llama-3.1-8b", "--on", "h100-sxm-80gb", "--prompt", "16k", "--hit", "0.4..0.7"]
+    line += ["--setup", "5..20 ms", "--tier", "dram=512 GB@40..54 GB/s"]
+    bodies = []
+    for command in (["plan", str(file)], line):
+        assert run([*command, "--draws", "2000", "--seed", "7", "--format", "json"]) == 0
+        bodies.append(json.loads(capsys.readouterr().out))
+    assert bodies[0]["offload"] == bodies[1]["offload"]
+    assert bodies[0]["tornado"] == bodies[1]["tornado"]
+    assert set(bodies[0]["inputs"]["ranges"]) == {"hit", "setup", "tiers.dram.bandwidth"}
+    assert (bodies[0]["inputs"]["draws"], bodies[0]["inputs"]["seed"]) == (2000, 7)

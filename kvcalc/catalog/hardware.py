@@ -142,13 +142,28 @@ def with_values(
         where = (places or {}).get(key, f"--set {key}")
         if key not in units:
             raise SettingsError(f"{where}: {hardware.name} has no such value{did_you_mean(key, list(units))}")
-        value = _band(text, key, where) if is_band(key) else _value(text, units[key], key, where)
+        bounds: tuple[float, float] | None = None
+        if is_band(key):
+            value: float | Band = (band := _band(text, key, where))
+            bounds = band.low, band.high
+        else:
+            value, bounds = _ranged(text, units[key], key, where)
         before = provenance.get(key)
         note = f"instead of {before.as_printed} ({before.kind})" if before else None
-        bounds = (value.low, value.high) if isinstance(value, Band) else None
         provenance[key] = Provenance("assumed", USER, text, range=bounds, note=note)
         hardware = _replaced(hardware, key.split("."), value)
     return dataclasses.replace(hardware, provenance=MappingProxyType(provenance))
+
+
+def _ranged(text: str, unit: str, key: str, where: str) -> tuple[float, tuple[float, float] | None]:
+    """Read one value, or the middle and the ends of a range such as ``40..54 GB/s``."""
+    from kvcalc.catalog.ranges import ends, in_order
+
+    both = ends(text, where)
+    if both is None:
+        return _value(text, unit, key, where), None
+    low, high = (_value(end, unit, key, where) for end in both)
+    return in_order(low, high, text, where).middle, (low, high)
 
 
 def _value(text: str, unit: str, key: str, where: str) -> float:
