@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.catalog.paths import given_path
-from kvcalc.catalog.ranges import bandwidth_tiers, drawing, settle, with_range, with_ranges
+from kvcalc.catalog.ranges import bandwidth_tiers, drawing, settle, told, with_range, with_ranges
 from kvcalc.catalog.scenarios import (
     Question,
     Said,
@@ -299,7 +299,7 @@ def restore_calls(
         inputs = {item.name: getattr(overrides, item.name) for item in fields(Overrides)}
     inputs |= {"bytes": size, "remaining": remaining, "bandwidth": [tier.bandwidth for tier in tiers]}
     doubt = Doubt({**ranges, **narrow}, *drawing(question))
-    inputs["ranges"] = {name: [item.low, item.high] for name, item in doubt.given.items()}
+    inputs |= told(doubt.given, doubt.draws, doubt.seed)
     book = Notebook()
     result = restore_of(Given(size, remaining, tiers, doubt, curve), overrides, asked, inputs, book)
     return result, tuple(book.calls)

@@ -232,3 +232,17 @@ def test_ranges_are_said_alike_in_a_file_and_on_the_command_line(tmp_path, capsy
     assert bodies[0]["tornado"] == bodies[1]["tornado"]
     assert set(bodies[0]["inputs"]["ranges"]) == {"hit", "setup", "tiers.dram.bandwidth"}
     assert (bodies[0]["inputs"]["draws"], bodies[0]["inputs"]["seed"]) == (2000, 7)
+
+
+def test_the_pace_of_routed_experts_is_drawn_along():
+    # With both efficiencies given, the experts' share of a dense product's pace is what is left uncertain.
+    said = {"on": "h100-sxm-80gb", "prompt": "16k", "cached": "12k", "draws": 2000}
+    said["set"] = {"prefill_efficiency": "0.5"}
+    result = kvcalc.plan("gpt-oss-120b", tiers={"s": {"bandwidth": "3 GB/s"}}, **said)
+    (swing,) = result.tornado
+    assert swing.key == "expert_efficiency"
+    assert swing.gain_low > swing.gain_high  # a slow prefill makes restoring worth more
+    (row,) = result.offload
+    # The gain falls with the share, so its percentiles are the gains at the ends, but for the sampling.
+    assert row.gain.low == pytest.approx(swing.gain_high, rel=0.04)
+    assert row.gain.high == pytest.approx(swing.gain_low, rel=0.04)

@@ -102,9 +102,15 @@ def _of_tier(name: str, said: Said) -> float:
 
 def with_ranges(scenario: Scenario, ranges: Mapping[str, Range]) -> Scenario:
     """Return the scenario that knows its ranges, those of its tiers' bandwidths included."""
-    inputs = {**scenario.inputs, "ranges": {name: [item.low, item.high] for name, item in ranges.items()}}
+    inputs = {**scenario.inputs, **told(ranges, scenario.draws, scenario.seed)}
     tiers = tuple(with_range(tier, ranges) for tier in scenario.tiers)
     return replace(scenario, tiers=tiers, ranges=ranges, inputs=inputs)
+
+
+def told(ranges: Mapping[str, Range], draws: int, seed: int) -> dict[str, Any]:
+    """Return the ranges and the draws as the JSON `inputs` have them."""
+    ends_of = {name: [item.low, item.high] for name, item in ranges.items()}
+    return {"ranges": ends_of, "draws": draws, "seed": seed}
 
 
 def with_range(tier: TierUse, ranges: Mapping[str, Range]) -> TierUse:

@@ -18,7 +18,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.pace import Pace, Paces
 from kvcalc.planning.reads import WeightReads, weight_reads
 from kvcalc.planning.work import attention_work, products
-from kvcalc.quantity import Flop, Seconds, Tokens
+from kvcalc.quantity import Flop, FlopPerSecond, Seconds, Tokens
 from kvcalc.results import Prefill, Source
 from kvcalc.scenario import Scenario
 
@@ -123,7 +123,7 @@ class PrefillModel:
         components = self.scenario.model.shape.components_for(self.scenario.settings.engine)
         return attention_work(components, new, cached)
 
-    def products_peak(self, pace: Pace) -> float:
+    def products_peak(self, pace: Pace) -> FlopPerSecond:
         """Dense peak [flop/second] of the ranks that share each layer, as its products mix formats.
 
         Products of routed experts count with the share of a dense product's pace that they reach.
@@ -132,11 +132,11 @@ class PrefillModel:
         if self.parameters is None or self.flop_per_token == 0:
             return device.peak(self.wide) * tp
         work = products(self.parameters)
-        times = (
+        time = sum(
             flop / device.peak(self.computed_in(stored)) / (pace.experts if routed else 1.0)
             for (stored, routed), flop in work.items()
         )
-        return float(sum(work.values()) / sum(times) * tp)
+        return sum(work.values()) / time * tp
 
     @cached_property
     def attention_peak(self) -> float:
