@@ -83,8 +83,8 @@ def from_file(path: str) -> Question:
         model=_name(data.get("model"), f"{path}: model"),
         hardware=_name(data.get("on"), f"{path}: on"),
         said=said,
-        tiers=_file_tiers(data.get("tiers"), path),
-        replaced=_file_values(data.get("set"), f"{path}: set"),
+        tiers=file_tiers(data.get("tiers"), path),
+        replaced=file_values(data.get("set"), f"{path}: set"),
     )
 
 
@@ -329,7 +329,8 @@ def _of_tier(key: str, said: Said) -> float | str | bool:
     return quantity(said, TIER_UNITS[key], zero=key in ("setup", "price"))
 
 
-def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN401 - as parsed
+def file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN401 - as parsed
+    """Return the tiers that a file names, as said there."""
     tiers: dict[str, dict[str, Said]] = {}
     for name, values in _mapping(data, f"{path}: tiers").items():
         where = f"{path}: tiers.{name}"
@@ -344,7 +345,8 @@ def _file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: AN
     return tiers
 
 
-def _file_values(data: Any, where: str) -> dict[str, Said]:  # noqa: ANN401 - as parsed
+def file_values(data: Any, where: str) -> dict[str, Said]:  # noqa: ANN401 - as parsed
+    """Return the profile values that a file replaces, by dotted key."""
     values = {str(name): Said(value, f"{where}.{name}") for name, value in _mapping(data, where).items()}
     for said in values.values():
         if not isinstance(said.value, (str, int, float)):

@@ -1,10 +1,11 @@
 """What evicting a sequence costs and frees, from the models or from bare numbers; arrays throughout."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kvcalc.engines import Layout
 from kvcalc.eviction.crowd import Floats
 from kvcalc.eviction.tactics import Host
 from kvcalc.formulas.eviction import recompute_time, swap_time
@@ -18,6 +19,8 @@ TIME_PER_TOKEN = 0.08e-3
 """Prefill time per token where neither a model nor a rate is given [second/token]; assumed, about an 8B
 model on one recent data-centre GPU at half of its peak.  Orders victims right whatever it is, as long as
 nothing else than recompute is compared."""
+
+_ANY_POOL = 1e12  # bytes; the size of a block does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,26 @@ def from_numbers(
     return Prices(reserved, prefill, block, hosts)
 
 
-def from_speed(speed: Speed, hosts: tuple[tuple[str, Host], ...], rate: float | None = None) -> Prices:
-    """Return the prices of a model on a machine; a prefill rate replaces the model's own."""
-    settings = speed.layout.settings
+def from_layout(
+    layout: Layout, time_per_token: float, block: int, hosts: tuple[tuple[str, Host], ...] = ()
+) -> Prices:
+    """Return prices with the bytes of a model and a linear prefill."""
+    numbers = from_numbers(1.0, time_per_token, block_of(layout, block), hosts)
+    return replace(numbers, reserved=lambda tokens: np.asarray(layout.reserved(tokens)))
 
-    def prefill(new: Floats, cached: Floats) -> Floats:
-        if rate is not None:
-            return np.asarray(recompute_time(new + cached, 1 / rate, cached))
-        return np.asarray(speed.prefill.time(new, cached))
 
-    pool = speed.layout.pool(float(speed.scenario.hardware.device.capacity))
-    block = settings.block_size or settings.page_size or pool.block_tokens or BLOCK
-    return Prices(lambda tokens: np.asarray(speed.layout.reserved(tokens)), prefill, int(block), hosts)
+def from_speed(speed: Speed, hosts: tuple[tuple[str, Host], ...]) -> Prices:
+    """Return the prices of a model on a machine."""
+    return Prices(
+        reserved=lambda tokens: np.asarray(speed.layout.reserved(tokens)),
+        prefill=lambda new, cached: np.asarray(speed.prefill.time(new, cached)),
+        block=block_of(speed.layout, BLOCK),
+        hosts=hosts,
+    )
+
+
+def block_of(layout: Layout, default: int) -> int:
+    """Return the tokens of a block: as set, else the engine's own where it has one."""
+    own = layout.settings.block_size or layout.pool(_ANY_POOL).block_tokens
+    # A layout without blocks counts single tokens; the blocks of a file are then those of an engine.
+    return own if own and own > 1 else default

@@ -1,5 +1,6 @@
 """Who goes, in which order and mode, until enough bytes are free; and why the others stay."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -168,6 +169,17 @@ def rank(case: Case) -> Ranking:
     )
 
 
+def waiting_time(running: Sequence[LiveSequence], need: float, prices: Prices, step: float) -> float | None:
+    """Return the seconds until so many bytes are free because sequences end; None if they never are.
+
+    `step` is the time in which each running sequence gains a token.
+    """
+    desk = _Desk(Case(tuple(running), "", Rules(), prices), crowd_of(running))
+    first = np.argsort(desk.crowd.remaining, kind="stable")
+    enough = np.flatnonzero(np.cumsum(desk.freed[first]) >= need)
+    return float(desk.crowd.remaining[first[enough[0]]]) * step if len(enough) else None
+
+
 def _release(desk: _Desk) -> None:
     """Take what finished sequences still hold; it costs nothing."""
     for place in np.flatnonzero(desk.crowd.finished & (desk.freed > 0)):
@@ -187,6 +199,15 @@ def _evict(desk: _Desk, candidates: list[int]) -> None:
         way = desk.cheapest(left) if case.policy == COST else _in_mode(desk, left[0])
         left.remove(way.place)
         desk.take(way)
+    if case.policy == COST:
+        _spare_the_superfluous(desk)
+
+
+def _spare_the_superfluous(desk: _Desk) -> None:
+    """Let those stay, the dearest first, without whom the later victims free enough."""
+    for way in sorted(desk.ways, key=lambda way: -way.cost):
+        if way.mode != FREE and -desk.missing >= way.freed:
+            desk.ways.remove(way)
 
 
 def _in_mode(desk: _Desk, place: int) -> _Way:

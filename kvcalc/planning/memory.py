@@ -117,6 +117,11 @@ def step_tokens(scenario: Scenario) -> int:
     return _batch(scenario, overhead(scenario.settings)).tokens
 
 
+def step_sequences(scenario: Scenario) -> int:
+    """Return the most sequences that one step computes."""
+    return _batch(scenario, overhead(scenario.settings)).sequences
+
+
 def _batch(scenario: Scenario, fixed: Overhead) -> Batch:
     """Return the largest step: as the user set it, or the engine's default on this device."""
     settings, hardware = scenario.settings, scenario.hardware
