@@ -86,7 +86,7 @@ def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> I
         pace = replace(speed.prefill.paces.middle, products=share, attention=share)
         full, suffix = (
             speed.prefill.time(prompt, 0.0, pace),
-            speed.prefill.time(prompt - cached, cached, pace),
+            suffix_time(speed, prompt - cached, cached, pace),
         )
         return float(full - suffix)
 
