@@ -31,6 +31,7 @@ class Prices:
     prefill: Callable[[Floats, Floats], Floats]  # seconds of so many tokens on so many cached ones
     block: int  # tokens in one block
     hosts: tuple[tuple[str, Host], ...] = ()  # tiers to swap to, by name
+    time_per_token: float | None = None  # second/token, where every token costs the same
 
     def freed(self, held: Floats, kept: Floats) -> Floats:
         """Return the bytes that become free when of `held` tokens only the first `kept` stay."""
@@ -71,7 +72,7 @@ def from_numbers(
     def prefill(new: Floats, cached: Floats) -> Floats:
         return np.asarray(recompute_time(new + cached, time_per_token, cached))
 
-    return Prices(reserved, prefill, block, hosts)
+    return Prices(reserved, prefill, block, hosts, time_per_token)
 
 
 def from_layout(

@@ -1,6 +1,8 @@
 """Whether a load fits an engine, in closed form: what a simulation should come near to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,15 +60,30 @@ class Demand:
         return 1 - rate * (self.prefill + self.generate * self.share) - lost
 
 
-def stability_of(rate: float, demand: Demand, limits: Limits, times: StepTimes) -> StabilityRow:
-    """Return what closed forms say of requests that arrive at `rate` per second."""
+Run = Callable[..., Any]
+"""Calls a formula by the names of its arguments."""
+
+
+def _call(formula: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401 - any formula
+    return formula(**arguments)
+
+
+def stability_of(
+    rate: float, demand: Demand, limits: Limits, times: StepTimes, note: Run = _call
+) -> StabilityRow:
+    """Return what closed forms say of requests that arrive at `rate` per second.
+
+    `note` calls each formula where it has settled, so that a notebook may keep the calls.
+    """
     pool = float(limits.blocks * limits.block)
     blank = StabilityRow(
         rate=rate,
         running=None,
         occupancy=None,
         overrun_probability=None,
-        safe_concurrency=float(safe_concurrency(demand.held, demand.deviation, pool)),
+        safe_concurrency=float(
+            note(safe_concurrency, held=demand.held, deviation=demand.deviation, pool=pool)
+        ),
         evictions_per_second=None,
         loop_gain=None,
         stable=False,
@@ -77,26 +94,32 @@ def stability_of(rate: float, demand: Demand, limits: Limits, times: StepTimes) 
         spare = demand.spare(rate, lost)
         if spare <= 0:
             return _runaway(row, blank)
-        row = _at(rate, demand, spare, pool, blank)
+        row = _at(rate, demand, spare, pool, blank, _call)
         before, lost = lost, float(demand.recompute * (row.evictions_per_second or 0.0))
         if abs(lost - before) < _SETTLED:
             break
-    return _judged(row, times.most)
+    return _judged(_at(rate, demand, spare, pool, blank, note), times.most)
 
 
-def _at(rate: float, demand: Demand, spare: float, pool: float, blank: StabilityRow) -> StabilityRow:
+def _at(
+    rate: float, demand: Demand, spare: float, pool: float, blank: StabilityRow, run: Run
+) -> StabilityRow:
     """Return the figures where `spare` of the time is left for decode."""
-    running = float(expected_running(rate, demand.generate, demand.step, spare))
+    running = float(run(expected_running, rate=rate, generate=demand.generate, step=demand.step, spare=spare))
     growth = rate * demand.generate
-    overrun = float(overrun_probability(running, demand.held, demand.deviation, pool))
-    slope = float(overrun_slope(running, demand.held, demand.deviation, pool))
+    lengths = {"running": running, "held": demand.held, "pool": pool}
+    overrun = float(run(overrun_probability, deviation=demand.deviation, **lengths))
+    slope = float(run(overrun_slope, deviation=demand.deviation, **lengths))
+    loop = {"growth": growth, "freed": demand.held}
     return replace(
         blank,
         running=running,
-        occupancy=float(expected_occupancy(running, demand.held, pool)),
+        occupancy=float(run(expected_occupancy, **lengths)),
         overrun_probability=overrun,
-        evictions_per_second=float(growth_evictions(overrun, growth, demand.held)),
-        loop_gain=float(loop_gain(demand.recompute, growth, demand.held, slope, running, spare)),
+        evictions_per_second=float(run(growth_evictions, overrun=overrun, **loop)),
+        loop_gain=float(
+            run(loop_gain, cost=demand.recompute, slope=slope, running=running, spare=spare, **loop)
+        ),
     )
 
 

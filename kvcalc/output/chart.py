@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
 
-def check(file: str) -> None:
+def check(file: str, option: str = "--curve-file") -> None:
     """Refuse a file whose kind cannot be drawn, or any file where matplotlib is not installed.
 
     Raises
@@ -29,9 +29,9 @@ def check(file: str) -> None:
     from importlib.util import find_spec
 
     if _kind(file) not in FORMATS:
-        raise SettingsError(f"--curve-file {file}: the name must end in .png or .svg")
+        raise SettingsError(f"{option} {file}: the name must end in .png or .svg")
     if find_spec("matplotlib") is None:
-        raise SettingsError(f"--curve-file {file}: drawing needs matplotlib: pip install 'kvcalc[chart]'")
+        raise SettingsError(f"{option} {file}: drawing needs matplotlib: pip install 'kvcalc[chart]'")
 
 
 def picture(growth: GrowthCurve, title: str, file: str) -> bytes:
@@ -70,7 +70,7 @@ def break_even_picture(curve: BreakEvenCurve, file: str) -> bytes:
 
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    for line, colour in zip(curve.lines, _COLOURS, strict=False):
+    for line, colour in zip(curve.lines, COLOURS, strict=False):
         values = [float("nan") if value is None else value for value in line.values]
         axes.plot(curve.points, values, label=line.name, color=colour)
     if curve.break_even is not None:
@@ -96,7 +96,7 @@ def _drawn(figure: "Figure", file: str) -> bytes:
 
 
 def _areas(axes: "Axes", growth: GrowthCurve, values: list[list[float]]) -> None:
-    axes.stackplot(growth.tokens, values, labels=names(growth), colors=_COLOURS, alpha=0.85)
+    axes.stackplot(growth.tokens, values, labels=names(growth), colors=COLOURS, alpha=0.85)
     axes.set_xscale("log", base=2)
     axes.set_xlim(growth.tokens[0], growth.tokens[-1])
     axes.xaxis.set_major_formatter(_power)
