@@ -3,7 +3,6 @@
 Numbers are in base units, as everywhere; `kvcalc.results` puts these parts into its answers.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from kvcalc.quantity import (
@@ -17,12 +16,13 @@ from kvcalc.quantity import (
     Tokens,
     TokensPerSecond,
 )
+from kvcalc.records import record
 
 Expressible = Annotated[str, ("back", "prefix", "none")]
 """Which part of a prefix a connector can load while the rest is computed."""
 
 
-@dataclass(frozen=True)
+@record
 class GainRange:
     """The time that restoring saves, negative where it loses, over all ranges of the inputs."""
 
@@ -36,7 +36,7 @@ class GainRange:
     faster: Share | None  # of the draws in which restoring is faster; null without draws
 
 
-@dataclass(frozen=True)
+@record
 class Swing:
     """One input of one verdict, from one end of its range to the other while the others stay."""
 
@@ -52,7 +52,7 @@ class Swing:
     decides: bool  # whether the input alone turns the verdict
 
 
-@dataclass(frozen=True)
+@record
 class Split:
     """Computing the front of a prefix while the rest of it is loaded, so that both finish together."""
 
@@ -68,7 +68,7 @@ class Split:
     reason: str  # what the connector and the hidden state allow, in words
 
 
-@dataclass(frozen=True)
+@record
 class CurvePoint:
     """The break-even at one prefix length, with the suffix of the question after it."""
 
@@ -79,7 +79,7 @@ class CurvePoint:
     break_even_bandwidth: BytesPerSecond | None  # above it restoring wins; null where none does
 
 
-@dataclass(frozen=True)
+@record
 class CurveLine:
     """One quantity over the variable of a `BreakEvenCurve`; null where it has no value."""
 
@@ -88,7 +88,7 @@ class CurveLine:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
+@record
 class BreakEvenCurve:
     """Both sides of the question over one input, and where they cross."""
 
@@ -101,7 +101,7 @@ class BreakEvenCurve:
     reason: str  # what the crossing means, or why there is none
 
 
-@dataclass(frozen=True)
+@record
 class FleetSide:
     """All replicas under the asked rate of requests, with or without the tiers."""
 
@@ -117,7 +117,7 @@ class FleetSide:
     reason: str  # why there is no steady state; empty where there is one
 
 
-@dataclass(frozen=True)
+@record
 class Fleet:
     """What the tiers do to a fleet of replicas under a rate of requests."""
 
@@ -132,7 +132,7 @@ class Fleet:
     gain: Count  # saturation rate with the tiers over that without
 
 
-@dataclass(frozen=True)
+@record
 class Handover:
     """KV on its way from prefill workers to decode workers, for one prompt."""
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from kvcalc.errors import SettingsError, did_you_mean
+from kvcalc.records import record
 
 Kind = Literal["nominal", "measured", "derived", "assumed"]
 """How far to trust a value.
@@ -37,7 +38,7 @@ FALLBACK_DTYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """A page, file or log that values were read from."""
 
@@ -48,7 +49,7 @@ class Source:
     measured: str | None = None  # a date
 
 
-@dataclass(frozen=True)
+@record
 class Provenance:
     """Where one value came from, and how its source prints it."""
 
@@ -59,7 +60,7 @@ class Provenance:
     note: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Link:
     """One way from one memory to another."""
 
@@ -74,7 +75,7 @@ class Link:
         return self.bandwidth / self.nominal
 
 
-@dataclass(frozen=True)
+@record
 class Memory:
     """A memory and how fast it is read."""
 
@@ -82,7 +83,7 @@ class Memory:
     bandwidth: Annotated[float, "byte/second"]
 
 
-@dataclass(frozen=True)
+@record
 class Tier:
     """A place outside device memory that keeps KV, as seen from the device."""
 
@@ -94,7 +95,7 @@ class Tier:
     price: Annotated[float, "USD/byte/second"] | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Device:
     """One accelerator as its driver shows it."""
 
@@ -124,7 +125,7 @@ class Device:
         raise SettingsError(f"no dense rate for {dtype!r}; known are {', '.join(self.flops)}")
 
 
-@dataclass(frozen=True)
+@record
 class Band:
     """A share with its uncertainty: low <= mid <= high."""
 
@@ -133,7 +134,7 @@ class Band:
     high: Annotated[float, "1"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """What every profile has: a name, and where each of its values came from."""
 
@@ -161,7 +162,7 @@ class Profile:
         return f"{found.kind}, {found.as_printed}, {place}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Host(Profile):
     """The DRAM of one CPU socket, or of one memory module on a link of its own."""
 
@@ -169,7 +170,7 @@ class Host(Profile):
     channels: Annotated[float, "1"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Drive(Profile):
     """One NVMe drive."""
 
@@ -178,7 +179,7 @@ class Drive(Profile):
     read_iops: Annotated[float, "1/second"]  # random reads of 4 KiB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Nic(Profile):
     """One network card, or all cards of a node where they are known by one name."""
 
@@ -187,7 +188,7 @@ class Nic(Profile):
     ports: Annotated[float, "1"] | None = None  # 1 where it is not said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Instance(Profile):
     """A machine that one rents or buys whole: accelerators and what they share."""
 
@@ -208,7 +209,7 @@ class Instance(Profile):
         return int(self.accelerators)
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     """The machine around an accelerator: an instance, and the drive that stands for its local ones."""
 
@@ -216,7 +217,7 @@ class Node:
     drive: Drive | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Hardware(Profile):
     """One kind of machine, per accelerator, with the source of each value."""
 

@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kvcalc.bodies import plain, public, units_of
@@ -25,6 +24,7 @@ from kvcalc.quantity import (
     Tokens,
     TokensPerSecond,
 )
+from kvcalc.records import record
 
 FirstLimit = Annotated[str, ("capacity", "bandwidth", "tie")]
 Verdict = Annotated[str, ("restore", "recompute", "too_close")]
@@ -37,7 +37,7 @@ UNLIMITED = "unlimited"
 """Marks a number that may be infinite (a use of nothing, a wait for ever); JSON has null for it."""
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """Where one value came from: nominal, measured, derived, assumed, published or given."""
 
@@ -47,7 +47,7 @@ class Source:
     note: str = ""  # what else to know of it
 
 
-@dataclass(frozen=True)
+@record
 class Result:
     """What every answer carries beside its numbers."""
 
@@ -72,7 +72,7 @@ class Result:
         }
 
 
-@dataclass(frozen=True)
+@record
 class Views:
     """Bytes of one sequence under three accounting views."""
 
@@ -81,7 +81,7 @@ class Views:
     reserved: Bytes  # with page rounding, as the engine's allocator holds it
 
 
-@dataclass(frozen=True)
+@record
 class ComponentRow:
     """One component of the cache, all its layers together, one logical copy."""
 
@@ -93,7 +93,7 @@ class ComponentRow:
     bytes: Bytes  # of one sequence of `tokens` tokens
 
 
-@dataclass(frozen=True)
+@record
 class PoolRow:
     """What a given KV memory per GPU holds, by the engine's own rule."""
 
@@ -106,7 +106,7 @@ class PoolRow:
     max_concurrency: Count | None  # sequences of --max-len at once
 
 
-@dataclass(frozen=True)
+@record
 class KV:
     """What one token and one sequence cost."""
 
@@ -122,7 +122,7 @@ class KV:
     components: tuple[ComponentRow, ...]  # by kind
 
 
-@dataclass(frozen=True)
+@record
 class Inverse:
     """Answers to the inverse questions for one pool."""
 
@@ -131,7 +131,7 @@ class Inverse:
     smallest_pool: Bytes | None  # least KV memory per GPU for both
 
 
-@dataclass(frozen=True)
+@record
 class GrowthLine:
     """One component over the lengths of a `GrowthCurve`, one logical copy."""
 
@@ -141,7 +141,7 @@ class GrowthLine:
     bytes: tuple[Annotated[float, "byte"], ...]  # one number a length
 
 
-@dataclass(frozen=True)
+@record
 class GrowthCurve:
     """Bytes of one sequence against its length; lengths are evenly spaced in their logarithm."""
 
@@ -149,7 +149,7 @@ class GrowthCurve:
     lines: tuple[GrowthLine, ...]  # one a component
 
 
-@dataclass(frozen=True)
+@record
 class KVResult(Result):
     """Answer of `kvcalc kv`; its JSON has the fields of `kv` at the top level."""
 
@@ -173,7 +173,7 @@ class KVResult(Result):
         return {**head, **figures, **body}
 
 
-@dataclass(frozen=True)
+@record
 class ParameterCounts:
     """Parameters of a model: all of them, those one token uses, and by what they are for."""
 
@@ -182,7 +182,7 @@ class ParameterCounts:
     by_part: Mapping[str, Count]  # embedding, attention, experts, ...
 
 
-@dataclass(frozen=True)
+@record
 class Weights:
     """Bytes of a model's weights, scales included, altogether and by storage format."""
 
@@ -190,7 +190,7 @@ class Weights:
     by_dtype: Mapping[str, Bytes]  # by storage format
 
 
-@dataclass(frozen=True)
+@record
 class ModelResult(Result):
     """Answer of `kvcalc models show`."""
 
@@ -209,7 +209,7 @@ class ModelResult(Result):
     SCHEMA = "kvcalc.model-show/1"
 
 
-@dataclass(frozen=True)
+@record
 class Memory:
     """Where the memory of one GPU goes; the parts add up to `total`, the driver-visible memory."""
 
@@ -227,7 +227,7 @@ class Memory:
     max_concurrency: Count | None  # sequences of --max-len at once
 
 
-@dataclass(frozen=True)
+@record
 class Capacity:
     """Bytes needed at once against bytes left for KV, per GPU."""
 
@@ -238,7 +238,7 @@ class Capacity:
     sessions: Count  # sequences that fit, over all replicas
 
 
-@dataclass(frozen=True)
+@record
 class Bandwidth:
     """Memory traffic of the target throughput against what the device sustains, per GPU."""
 
@@ -248,7 +248,7 @@ class Bandwidth:
     target_tokens_per_second: TokensPerSecond  # asked, over all sequences
 
 
-@dataclass(frozen=True)
+@record
 class Decode:
     """One decode step at the planned concurrency."""
 
@@ -265,7 +265,7 @@ class Decode:
     reason: str | None = None  # why there is no such batch
 
 
-@dataclass(frozen=True)
+@record
 class HostShare:
     """The layers that llama.cpp keeps in host memory and computes there (-ngl)."""
 
@@ -276,7 +276,7 @@ class HostShare:
     step_time: Seconds  # their part of one decode step
 
 
-@dataclass(frozen=True)
+@record
 class Prefill:
     """Computing a whole prompt, nothing cached."""
 
@@ -286,7 +286,7 @@ class Prefill:
     range: tuple[Seconds, Seconds]  # low and high of `time`
 
 
-@dataclass(frozen=True)
+@record
 class Offload:
     """One tier in one mode: restore against recompute."""
 
@@ -321,7 +321,7 @@ class Offload:
     write_need: BytesPerSecond | None = None  # stored by one GPU at the planned rate
 
 
-@dataclass(frozen=True)
+@record
 class RestoreResult(Result):
     """Answer of `kvcalc restore`: one row per bandwidth or tier."""
 
@@ -335,7 +335,7 @@ class RestoreResult(Result):
     SCHEMA = "kvcalc.restore/1"
 
 
-@dataclass(frozen=True)
+@record
 class Eviction:
     """What losing one sequence costs."""
 
@@ -346,7 +346,7 @@ class Eviction:
     thrash_evictions_per_second: PerSecond  # rate above which admission should stop
 
 
-@dataclass(frozen=True)
+@record
 class Flip:
     """A value at which an answer changes."""
 
@@ -358,7 +358,7 @@ class Flip:
     tier: str = ""  # the tier whose verdict it is, where it is one's
 
 
-@dataclass(frozen=True)
+@record
 class ConfigCheck:
     """One remark on a launch file that was held against the plan."""
 
@@ -370,7 +370,7 @@ class ConfigCheck:
     source: str  # page that says so
 
 
-@dataclass(frozen=True)
+@record
 class PlanResult(Result):
     """Answer of `kvcalc plan`."""
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
+from kvcalc.records import record
 from kvcalc.results import Source
 
 ACCEPTANCE = 0.7
@@ -19,7 +20,7 @@ SEED = 1
 """Seed of a simulation's random numbers where none is given [1], so that two runs give one answer."""
 
 
-@dataclass(frozen=True)
+@record
 class Range:
     """An input that is known to lie between two ends, nine times out of ten; planned with at its middle."""
 
@@ -29,7 +30,7 @@ class Range:
     most: float = math.inf  # what it cannot exceed; nothing that may carry a range is negative
 
 
-@dataclass(frozen=True)
+@record
 class Workload:
     """What the requests look like."""
 
@@ -48,7 +49,7 @@ class Workload:
         return self.prompt - self.images * self.image_tokens
 
 
-@dataclass(frozen=True)
+@record
 class TierUse:
     """A slower tier that this question may restore from, with base-unit numbers."""
 
@@ -74,7 +75,7 @@ class TierUse:
     price: float | None = None  # USD/byte/second; None or 0 where it is paid for anyway
 
 
-@dataclass(frozen=True)
+@record
 class PrefillPoint:
     """One measured prefill of the user's own machine."""
 
@@ -84,7 +85,7 @@ class PrefillPoint:
     where: str = ""  # file and line, for messages
 
 
-@dataclass(frozen=True)
+@record
 class Measurements:
     """Measured prefills, and the file that they are from."""
 
@@ -92,7 +93,7 @@ class Measurements:
     points: tuple[PrefillPoint, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Overrides:
     """What the user measured or decided instead of the models; None leaves the model in charge."""
 
@@ -111,7 +112,7 @@ class Overrides:
     disaggregate: float | None = None  # byte/second, from a GPU that prefills to one that decodes
 
 
-@dataclass(frozen=True)
+@record
 class Serving:
     """What shares the memory with the model, and what of the model stays out of the GPU."""
 
@@ -124,7 +125,7 @@ class Serving:
     host_bandwidth: float | None = None  # byte/second, of the host's own memory
 
 
-@dataclass(frozen=True)
+@record
 class Scenario:
     """A complete question in base units."""
 

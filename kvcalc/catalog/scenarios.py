@@ -6,7 +6,7 @@ units, arguments of `kvcalc.plan(...)` may also be numbers in base units.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from kvcalc.errors import KvcalcError, ProfileError, SettingsError, UnitError, d
 from kvcalc.keys import KEYS, TIER_UNITS, TIER_WORDS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
+from kvcalc.records import record
 from kvcalc.results import Source
 from kvcalc.scenario import SEED, Overrides, Scenario, Serving, TierUse, Workload
 
@@ -29,7 +30,7 @@ _MAY_BE_ZERO = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Said:
     """One value as the user gave it, and where, for the error message."""
 
@@ -38,7 +39,7 @@ class Said:
     numbers: bool = False  # a bare number is a base-unit value (library arguments only)
 
 
-@dataclass(frozen=True)
+@record
 class Question:
     """Everything that was said, before model and machine are looked up."""
 

@@ -5,10 +5,11 @@ was fitted on the logs that `tests/truth/test_available_memory.py` compares with
 `--max-batched-tokens`, `--max-seqs` and `--pool` replace them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from kvcalc.engines.settings import EngineSettings
+from kvcalc.records import record
 
 _MIB, _GIB = 2**20, 2**30
 
@@ -31,7 +32,7 @@ MOE_CHUNK = 32768
 """Tokens that vLLM's fused expert kernels take at once [token]; VLLM_FUSED_MOE_CHUNK_SIZE's default."""
 
 
-@dataclass(frozen=True)
+@record
 class Batch:
     """The largest step of a server by default, on devices of at least so much memory."""
 
@@ -41,7 +42,7 @@ class Batch:
     not_for: str | None = None  # device names to which the row below applies instead
 
 
-@dataclass(frozen=True)
+@record
 class Checked:
     """How far the KV memory that a model gives was from what logs print, as shares of the latter."""
 
@@ -50,7 +51,7 @@ class Checked:
     worst: float
 
 
-@dataclass(frozen=True)
+@record
 class Overhead:
     """Fixed costs of one version of one engine on one GPU."""
 

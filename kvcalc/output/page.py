@@ -4,10 +4,11 @@ A page is a title and blocks: paragraphs and grids of finished texts.  `kvcalc.o
 one for each kind of result; `table` and `markdown` only differ in how they draw it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from kvcalc.output.format import ABSENT, ascii_text
+from kvcalc.records import record
 
 Style = Literal["", "good", "bad", "warn", "dim", "bold"]
 Wide = Literal["turn", "narrow", "under"]
@@ -15,7 +16,7 @@ Wide = Literal["turn", "narrow", "under"]
 columns (a long list, which stays one row a line), or has its last column under each row."""
 
 
-@dataclass(frozen=True)
+@record
 class Cell:
     """A text with a meaning that a terminal may colour; the text alone says it too."""
 
@@ -23,7 +24,7 @@ class Cell:
     style: Style = ""
 
 
-@dataclass(frozen=True)
+@record
 class Grid:
     """Rows of texts under a header, with one letter of `align` (l or r) a column."""
 
@@ -35,7 +36,7 @@ class Grid:
     wide: Wide = "turn"
 
 
-@dataclass(frozen=True)
+@record
 class Lines:
     """Paragraphs under an optional title, one a line and wrapped; `bullet` marks a list."""
 
@@ -44,7 +45,7 @@ class Lines:
     bullet: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Drawing:
     """Lines of characters that are shown as they are, such as a chart."""
 
@@ -55,7 +56,7 @@ class Drawing:
 Block = Grid | Lines | Drawing
 
 
-@dataclass(frozen=True)
+@record
 class Page:
     """Everything that is printed for one answer, in order."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from kvcalc.planning.prefill import ACTIVATION, ALL_REDUCES
 from kvcalc.planning.reads import WeightReads, absorbed, kv_reads, weight_reads
 from kvcalc.planning.work import attention_work
 from kvcalc.quantity import Bytes, Count, Flop, Seconds, Tokens
+from kvcalc.records import record
 from kvcalc.results import Decode
 from kvcalc.scenario import Scenario, Workload
 
@@ -39,7 +39,7 @@ HOST_ALL_REDUCE_LATENCY = 30e-6
 """The same over PCIe and the host, where GPUs have no links of their own [second]; assumed."""
 
 
-@dataclass(frozen=True)
+@record
 class StepTimes:
     """The times of one decode step of one replica, one after the other."""
 
@@ -61,7 +61,7 @@ class StepTimes:
         return speculative_step_time(self.check, self.draft, self.drafted)
 
 
-@dataclass(frozen=True)
+@record
 class DecodeModel:
     """The decode of what a scenario holds on its GPUs; batches and contexts may be arrays."""
 

@@ -1,7 +1,7 @@
 """The time that each tier saves, as a function of every input that has a range; arrays of draws too."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from kvcalc.planning.pace import Pace, Paces
 from kvcalc.planning.speed import Speed
 from kvcalc.planning.uncertainty import Doubt, Drawn, Gains, judged
 from kvcalc.quantity import Bytes, BytesPerSecond, Real, Seconds, Share, Tokens
+from kvcalc.records import record
 from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Range, Scenario, TierUse
 from kvcalc.tiers import PLAIN
@@ -87,7 +88,7 @@ def gains_of(
     return Gains(tuple(rows), inputs, of)
 
 
-@dataclass(frozen=True)
+@record
 class Restoring:
     """One tier as a prefix store, around the row that was computed with every input at its middle."""
 
@@ -163,7 +164,7 @@ def bandwidth_input(tier: TierUse, uncertain: bool) -> dict[str, Range]:
     return {f"tiers.{tier.name}.bandwidth": Range(low, tier.bandwidth, high)}
 
 
-@dataclass(frozen=True)
+@record
 class Streams:
     """What a working set that is streamed in every decode step depends on."""
 
@@ -171,7 +172,7 @@ class Streams:
     turns: float  # decode steps in which every sequence gets its turn, where it does not stream
 
 
-@dataclass(frozen=True)
+@record
 class Streaming:
     """One tier that is streamed from in every decode step, against sequences that take turns."""
 
@@ -194,7 +195,7 @@ class Streaming:
         return step * self.streams.turns - streaming_step_time(step, self.row.bytes, bandwidth)
 
 
-@dataclass(frozen=True)
+@record
 class GivenSaving:
     """A hit in bare numbers: bytes, the full prefill and what remains of it."""
 
@@ -214,7 +215,7 @@ class GivenSaving:
         return full - drawn.get("remaining", self.remaining), drawn.get("bytes", self.size)
 
 
-@dataclass(frozen=True)
+@record
 class ModelledSaving:
     """A hit on a model and a machine: prefill by the model, its efficiency and the lengths uncertain."""
 

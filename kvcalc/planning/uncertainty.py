@@ -8,7 +8,7 @@ from a stream of its own, so that one more range does not change the draws of th
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +18,7 @@ from kvcalc.formulas.breakeven import NINETY_PERCENT, confidence, verdict
 from kvcalc.keys import unit_of_key
 from kvcalc.offload_results import GainRange, Swing
 from kvcalc.quantity import Real, Seconds
+from kvcalc.records import record
 from kvcalc.results import Offload
 from kvcalc.scenario import SEED, Range
 
@@ -29,7 +30,7 @@ PERCENTILES = (0.05, 0.5, 0.95)
 tenth on both sides, lie on one side of the break-even."""
 
 
-@dataclass(frozen=True)
+@record
 class Doubt:
     """How the ranges of a question are to be judged."""
 
@@ -42,7 +43,7 @@ NO_DOUBT = Doubt(MappingProxyType({}))
 """Nothing was given as a range, and nothing is to be drawn."""
 
 
-@dataclass(frozen=True)
+@record
 class Gains:
     """The rows of an answer with the time that each saves, as a function of what is uncertain."""
 

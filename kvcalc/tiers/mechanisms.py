@@ -5,12 +5,13 @@ later ones for the machines that they name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Literal
 
 from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.profiles import Hardware
+from kvcalc.records import record
 from kvcalc.tiers.figures import Figure, data_of, figures_of
 
 PLAIN = "plain"
@@ -26,7 +27,7 @@ a block.  chunk: so many tokens of all layers.  slice: so many bytes.  whole: ev
 Layerwise = Literal["never", "optional", "always"]
 
 
-@dataclass(frozen=True)
+@record
 class Rates:
     """How fast one mechanism is; None where it adds no limit or cost of its own."""
 
@@ -47,7 +48,7 @@ class Rates:
 _RATES = ("per_piece", "streams", "share", "limit", "host_limit", "fixed", "first")
 
 
-@dataclass(frozen=True)
+@record
 class Mechanism:
     """One way of moving bytes."""
 
