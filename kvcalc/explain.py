@@ -19,7 +19,7 @@ _SECTION = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
 _PARAMETER = re.compile(r"^(\w+) : (.+?), (.+?) \[([^\]]+)\]$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Symbol:
     """One argument of a formula, with its value once there is a run."""
 
@@ -31,7 +31,7 @@ class Symbol:
     value: object = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """One number that a formula gives; a sum that matters gives its parts and the total."""
 
@@ -40,7 +40,7 @@ class Part:
     value: object = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explanation:
     """All that a formula's docstring tells, and in a run the numbers that went in and came out."""
 
@@ -74,19 +74,18 @@ def explain(name: str) -> Explanation:
     >>> explain("break_even_bandwidth").equation
     'B_break = D / (T_prefill - T_remaining - T_overhead)'
     """
-    known = names()
-    if name not in known:
-        raise UnknownProfileError(f"no formula is named {name!r}{did_you_mean(name, known)}")
-    return _explained(getattr(formulas, name))
+    return _explained(_named(name))
 
 
 def explain_call(
-    function: Callable[..., object], arguments: Mapping[str, object], result: object
+    formula: Callable[..., object] | str, arguments: Mapping[str, object], result: object
 ) -> Explanation:
     """Explain a formula with the numbers of one run put in; defaults count as numbers of the run.
 
     Raises
     ------
+    UnknownProfileError
+        If no formula has this name.
     TypeError
         If the arguments do not fit the formula's signature.
 
@@ -96,6 +95,7 @@ def explain_call(
     >>> [f"{s.symbol} = {s.value:g} {s.unit}" for s in told.symbols]
     ['D = 1e+08 byte', 'B = 2e+10 byte/second']
     """
+    function = _named(formula) if isinstance(formula, str) else formula
     told = _explained(function)
     bound = inspect.signature(function).bind(**arguments)
     bound.apply_defaults()
@@ -119,6 +119,14 @@ def unit_of(annotation: Any) -> str:  # noqa: ANN401 - annotations have no commo
     if get_origin(annotation) is Annotated:
         return str(get_args(annotation)[1])
     return next((unit for part in get_args(annotation) if (unit := unit_of(part))), "")
+
+
+def _named(name: str) -> Callable[..., object]:
+    known = names()
+    if name not in known:
+        raise UnknownProfileError(f"no formula is named {name!r}{did_you_mean(name, known)}")
+    function: Callable[..., object] = getattr(formulas, name)
+    return function
 
 
 def _explained(function: Callable[..., object]) -> Explanation:

@@ -23,7 +23,9 @@ from kvcalc.units import to_base, to_tokens
         pytest.param("600/min", "1/second", 10, id="events per minute"),
         pytest.param("12000 token/s", "token/second", 12000, id="tokens per second"),
         pytest.param("2.5 USD/hour", "USD/second", 2.5 / 3600, id="money per hour"),
-        pytest.param("0.2 USD/GB/month", "USD/byte/second", 0.2e-9 / (365.25 * 86400 / 12), id="storage price"),
+        pytest.param(
+            "0.2 USD/GB/month", "USD/byte/second", 0.2e-9 / (365.25 * 86400 / 12), id="storage price"
+        ),
         pytest.param("989 TFLOP/s", "flop/second", 989e12, id="operations per second"),
         pytest.param("1,500 MB", "byte", 1.5e9, id="separators group three digits"),
         pytest.param("1e3 MB", "byte", 1e9, id="exponents"),

@@ -1,6 +1,5 @@
 """Does the load fit in the device, and does it run out of bytes or of bytes per second first?"""
 
-
 from kvcalc.formulas._domain import Words, ceil_div, excess, not_negative, positive, word
 from kvcalc.formulas.transfer import burst_time
 from kvcalc.quantity import Bytes, BytesPerSecond, Count, Seconds, Share
