@@ -17,6 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan", "Does it fit, what limits it first, is offload worth it, what would flip the answer."),
     "kv": ("kv", "What one token and one sequence cost, component by component."),
     "restore": ("restore", "One restore against one recompute, as parts, with the break-even."),
+    "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from a tenant."),
+    "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
     "models": ("models", "Model profiles: list, show, import."),
     "hardware": ("hardware", "Hardware profiles: list, show."),
     "explain": ("explain", "A formula: its equation, symbols, units and source."),

@@ -100,7 +100,7 @@ def text(item: Any, name: str) -> str:  # noqa: ANN401 - any dataclass
     return columns(kind)[name].text(getattr(item, name))
 
 
-_MAIN_LISTS = ("rows", "offload", "components", "values")
+_MAIN_LISTS = ("rows", "victims", "steps", "offload", "components", "values")
 _ABOUT = (
     "schema",
     "version",
@@ -118,7 +118,7 @@ _ABOUT = (
 def flat(answer: Answer) -> tuple[tuple[Column, ...], tuple[tuple[Any, ...], ...]]:
     """Return a JSON body as one rectangle for a spreadsheet: columns and rows at full precision.
 
-    Each row of the main list (the first of `rows`, `offload`, `components` that has any) stands
+    Each row of the main list (the first of `rows`, `steps`, `offload`, `components` that has any) stands
     beside the single values, under their dotted keys; the user's inputs come last.  A single value
     that the rows have under the same name is left to the rows.
     """

@@ -11,9 +11,12 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
+from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
 from kvcalc.output.fields import Table
 from kvcalc.profile_results import HardwareResult
+from kvcalc.quota.ledger_schema import ledger_schema
+from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
 from kvcalc.results import (
     KV,
     UNLIMITED,
@@ -33,6 +36,10 @@ RESULTS: tuple[type[Result], ...] = (
     ModelResult,
     HardwareResult,
     FitResult,
+    QuotaShowResult,
+    QuotaReclaimResult,
+    RankResult,
+    SimulateResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -162,7 +169,7 @@ def table_schema() -> Schema:
 
 def files() -> dict[str, str]:
     """Return name and text of every schema file."""
-    schemas = [*map(schema_of, RESULTS), table_schema()]
+    schemas = [*map(schema_of, RESULTS), table_schema(), ledger_schema(DIALECT)]
     return {_file_name(schema["$id"]): json.dumps(schema, indent=2) + "\n" for schema in schemas}
 
 

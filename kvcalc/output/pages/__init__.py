@@ -15,6 +15,10 @@ _MODULES = {
     "kvcalc.hardware-show/1": "kvcalc.output.pages.hardware_show",
     "kvcalc.model-show/1": "kvcalc.output.pages.model_show",
     "kvcalc.fit/1": "kvcalc.output.pages.fit",
+    "kvcalc.quota-show/1": "kvcalc.output.pages.quota_show",
+    "kvcalc.quota-reclaim/1": "kvcalc.output.pages.quota_reclaim",
+    "kvcalc.evict-rank/1": "kvcalc.output.pages.evict_rank",
+    "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

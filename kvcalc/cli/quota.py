@@ -1,0 +1,182 @@
+"""``kvcalc quota show|reclaim|import|controls``."""
+
+from typing import Annotated
+
+import typer
+
+from kvcalc.cli.answer import answer, check_format, explanations
+from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, question
+from kvcalc.cli.parsing import Command, Group
+
+Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger: .yaml, .json or .parquet.")]
+Rule = Annotated[
+    str, typer.Option("--rule", metavar="fractional|owner|full", help="How shared blocks are charged.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group to the application."""
+    group = typer.Typer(
+        cls=Group, no_args_is_help=True, help="Who holds what of a KV pool, and how to get bytes back."
+    )
+    group.command("show", cls=Command, no_args_is_help=True)(show)
+    group.command("reclaim", cls=Command, no_args_is_help=True)(reclaim)
+    group.command("import", cls=Command, no_args_is_help=True)(import_ledger)
+    group.command("controls", cls=Command)(controls)
+    app.add_typer(group, name="quota")
+
+
+def show(
+    ledger: Ledger,
+    rule: Rule = "fractional",
+    format: Format = "table",
+    save: Save = None,
+    explain: Explain = False,
+) -> None:
+    """Show what each tenant holds, is charged and could give back, against its quota and the pool.
+
+    Example: kvcalc quota show ledger.yaml --rule owner
+    """
+    from kvcalc.quota.api import show_file
+
+    check_format(format)
+    result, calls = show_file(ledger, rule)
+    answer(result, format, save, explanations(calls) if explain else ())
+
+
+def reclaim(
+    ledger: Ledger,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="TENANT", help="From whom to get bytes back.")
+    ] = None,
+    bytes: Annotated[
+        str | None, typer.Option("--bytes", metavar="BYTES", help="How much, e.g. '10 GB'.")
+    ] = None,
+    to_quota: Annotated[bool, typer.Option("--to-quota", help="As much as it is over its quota.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Everything: the tenant is deleted.")] = False,
+    rule: Rule = "fractional",
+    evict_tail: Annotated[
+        bool, typer.Option("--evict-tail", help="Allow to drop tails of suspended contexts.")
+    ] = False,
+    keep: Annotated[
+        str | None, typer.Option("--keep", metavar="TOKENS", help="Never evict the first so many tokens [0].")
+    ] = None,
+    preempt: Annotated[bool, typer.Option("--preempt", help="Allow to preempt running sessions.")] = False,
+    no_compress: Annotated[
+        bool, typer.Option("--no-compress", help="Do not compress past the DRAM watermark.")
+    ] = False,
+    compress_ratio: Annotated[
+        str | None, typer.Option("--compress-ratio", metavar="NUMBER", help="How many times smaller [2].")
+    ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option("--request", metavar="TOKENS", help="Length of the request that waits [the ledger's]."),
+    ] = None,
+    arrivals: Annotated[
+        str | None,
+        typer.Option("--arrivals", metavar="RATE", help="Requests that a closed admission holds back."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Prices by this model, with --on.")
+    ] = None,
+    on: On = None,
+    tier: Tiers = None,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", metavar="RATE", help="Rate of the host link, each way.")
+    ] = None,
+    setup: Annotated[
+        str | None, typer.Option("--setup", metavar="TIME", help="Lookup and submission of a restore.")
+    ] = None,
+    prefill_rate: Annotated[
+        str | None,
+        typer.Option("--prefill-rate", metavar="RATE", help="Prefill speed, e.g. '12000 token/s'."),
+    ] = None,
+    step_time: Annotated[
+        str | None, typer.Option("--step-time", metavar="TIME", help="One decode step, e.g. '20 ms'.")
+    ] = None,
+    set: Set = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="FILE", help="Write the ledger after the plan.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 when the bytes are not reached or not usable.")
+    ] = False,
+    format: Format = "table",
+    save: Save = None,
+    explain: Explain = False,
+) -> None:
+    """Plan how to get bytes back from a tenant, step by step, with what each step costs.
+
+    Example: kvcalc quota reclaim ledger.yaml --tenant b --bytes "20 MB" --bandwidth "50 GB/s"
+    """
+    from kvcalc.quota.api import Asked, reclaim_file
+    from kvcalc.quota.fixed import Allowed
+
+    check_format(format)
+    asked = Asked(
+        tenant=tenant,
+        bytes=bytes,
+        to_quota=to_quota,
+        everything=all,
+        rule=rule,
+        allowed=Allowed(compress=not no_compress, evict_tail=evict_tail, preempt=preempt),
+        keep=keep,
+        request=request,
+        arrivals=arrivals,
+        bandwidth=bandwidth,
+        setup=setup,
+        prefill_rate=prefill_rate,
+        step_time=step_time,
+        ratio=compress_ratio,
+    )
+    result, later, calls = reclaim_file(ledger, asked, question(model, on, {}, tier, set))
+    if after is not None:
+        from kvcalc.quota.writing import write_ledger
+
+        write_ledger(after, later)
+    answer(result, format, save, explanations(calls) if explain else ())
+    if check and not (result.reached and result.usable_after):
+        raise typer.Exit(1)
+
+
+def import_ledger(
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="KV events (.jsonl) or a trace of requests (.jsonl).")
+    ],
+    save: Annotated[
+        str, typer.Option("--save", metavar="FILE", help="The ledger: .yaml, .json or .parquet.")
+    ],
+    block_bytes: Annotated[
+        str, typer.Option("--block-bytes", metavar="BYTES", help="Bytes of one block, e.g. '917504 B'.")
+    ],
+    blocks: Annotated[
+        str | None, typer.Option("--blocks", metavar="N", help="Blocks of the pool [as many as are used].")
+    ] = None,
+    block_tokens: Annotated[
+        str | None,
+        typer.Option("--block-tokens", metavar="N", help="Tokens of one block [the events']."),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="State at this time [after the last].")
+    ] = None,
+    quota: Annotated[
+        str | None, typer.Option("--quota", metavar="BYTES", help="Quota of each tenant [none].")
+    ] = None,
+) -> None:
+    """Make a ledger of KV events (block stored, block removed) or of a trace of requests at a time.
+
+    Example: kvcalc quota import events.jsonl --block-bytes "2 MiB" --save ledger.yaml
+    """
+    from kvcalc.quota.importing import Wanted, import_file
+    from kvcalc.quota.writing import write_ledger
+
+    wanted = Wanted(block_bytes, blocks, block_tokens, at, quota)
+    write_ledger(save, import_file(source, wanted))
+
+
+def controls(format: Format = "table", save: Save = None) -> None:
+    """List what each means of a plan is called in LMCache, vLLM, Mooncake and TensorRT-LLM, with its unit."""
+    from kvcalc.quota.controls import controls_table
+
+    check_format(format)
+    answer(controls_table(), format, save)

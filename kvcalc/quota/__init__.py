@@ -1,0 +1,1 @@
+"""Whose KV is it: a ledger of tenants by blocks, and plans that really free memory."""
