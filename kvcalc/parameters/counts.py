@@ -145,7 +145,7 @@ class Parameters:
     @property
     def by_part(self) -> dict[Name, int]:
         """Parameters by what they are for, in a fixed order, draft layers included as ``mtp``."""
-        sums: dict[Name, int] = {name: 0 for name in get_args(Name)}
+        sums: dict[Name, int] = dict.fromkeys(get_args(Name), 0)
         for part in self._trained():
             sums[part.name] += part.count
         sums["mtp"] += self.draft_total

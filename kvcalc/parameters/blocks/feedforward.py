@@ -1,6 +1,6 @@
 """Feed-forward networks: dense ones, and mixtures of experts."""
 
-from kvcalc.parameters.blocks.tensors import linear, vector
+from kvcalc.parameters.blocks.tensors import linear, vector, whole
 from kvcalc.parameters.counts import Layers, Name, Part, Split
 
 
@@ -73,16 +73,7 @@ def mixture(
     """
     if not layers:
         return []
-    parts = linear(
-        "router",
-        f"{prefix}.gate",
-        experts,
-        hidden,
-        layers,
-        bias=router_bias,
-        split="replicated",
-        quantizable=False,
-    )
+    parts = whole("router", f"{prefix}.gate", experts, hidden, layers, bias=router_bias)
     if correction:
         parts += vector(
             "router", f"{prefix}.gate.e_score_correction_bias", experts, layers, buffer=not correction_trained
@@ -109,13 +100,5 @@ def mixture(
         prefix=f"{prefix}.{shared_name}",
     )
     if shared_gate and shared_inner:
-        parts += linear(
-            "shared_experts",
-            f"{prefix}.shared_expert_gate",
-            1,
-            hidden,
-            layers,
-            split="replicated",
-            quantizable=False,
-        )
+        parts += whole("shared_experts", f"{prefix}.shared_expert_gate", 1, hidden, layers)
     return parts

@@ -50,6 +50,13 @@ def linear(
     return parts
 
 
+def whole(
+    name: Name, module: str, outputs: int, inputs: int, layers: Layers | None = None, *, bias: bool = False
+) -> list[Part]:
+    """Return a small matrix, such as a router, that every rank keeps whole and that is not quantized."""
+    return linear(name, module, outputs, inputs, layers, bias=bias, split="replicated", quantizable=False)
+
+
 def vector(
     name: Name,
     module: str,

@@ -7,7 +7,7 @@ from kvcalc.parameters import dimensions, mixtures
 from kvcalc.parameters.blocks.attention import QueryKeyNorm, grouped_query
 from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.frame import frame
-from kvcalc.parameters.blocks.tensors import linear, norm
+from kvcalc.parameters.blocks.tensors import linear, norm, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.shapes.config import Config
@@ -121,7 +121,7 @@ def outside(config: Config, d: Dimensions, style: Style) -> list[Part]:
         named = config.top.get("id2label")
         labels = len(named) if isinstance(named, Mapping) and named else _LABELS
         labels = 1 if kind.endswith("ForRewardModel") else labels
-        parts += linear("lm_head", "score", labels, d.hidden, split="replicated", quantizable=False)
+        parts += whole("lm_head", "score", labels, d.hidden)
     return parts + (style.extra(config, d) if style.extra else [])
 
 
@@ -213,6 +213,6 @@ def latent_width(hidden: int, width: int, layers: Layers, style: Style) -> list[
     """Return what brings tokens to a narrower width for the experts and back."""
     down = f"{style.network}.routed_expert_down_proj"
     up = f"{style.network}.routed_expert_up_proj"
-    parts = linear("shared_experts", down, width, hidden, layers, split="replicated", quantizable=False)
+    parts = whole("shared_experts", down, width, hidden, layers)
     parts += norm(f"{style.network}.routed_expert_norm", width, layers)
-    return parts + linear("shared_experts", up, hidden, width, layers, split="replicated", quantizable=False)
+    return parts + whole("shared_experts", up, hidden, width, layers)

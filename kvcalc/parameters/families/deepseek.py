@@ -6,7 +6,7 @@ from functools import partial
 from kvcalc.parameters import dimensions, mixtures
 from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.latent import latent_attention, read_latent
-from kvcalc.parameters.blocks.tensors import linear, norm
+from kvcalc.parameters.blocks.tensors import linear, norm, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.families.decoder import Style, draft_layers, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
@@ -48,9 +48,7 @@ def build_longcat(config: Config) -> Parameters:
         parts += feed_forward(d.hidden, config.integer("ffn_hidden_size"), layers, prefix="mlps")
     zero = config.integer("zero_expert_num", default=0)
     parts += mixture(d.hidden, m.inner, m.experts, m.top_k, layers, correction=True)
-    parts += linear(
-        "router", "mlp.router.zero", zero, d.hidden, layers, split="replicated", quantizable=False
-    )
+    parts += whole("router", "mlp.router.zero", zero, d.hidden, layers)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, False))
 
 
@@ -74,15 +72,7 @@ def indexer(config: Config, hidden: int, query_rank: int, layers: Layers) -> lis
     parts = linear("attention", f"{prefix}.wq_b", heads * dim, query_rank, layers, split="replicated")
     parts += linear("attention", f"{prefix}.wk", dim, hidden, layers, split="replicated")
     parts += norm(f"{prefix}.k_norm", dim, layers, bias=True)
-    return parts + linear(
-        "attention",
-        f"{prefix}.weights_proj",
-        heads,
-        hidden,
-        layers,
-        split="replicated",
-        quantizable=False,
-    )
+    return parts + whole("attention", f"{prefix}.weights_proj", heads, hidden, layers)
 
 
 BUILDERS: dict[str, Callable[[Config], Parameters]] = {

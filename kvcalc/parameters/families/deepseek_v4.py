@@ -2,7 +2,7 @@
 
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.parameters import dimensions
-from kvcalc.parameters.blocks.tensors import linear, norm, single, vector
+from kvcalc.parameters.blocks.tensors import linear, norm, single, vector, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.parameters.families.decoder import Style, is_tied, layer_norms, networks, outside
@@ -58,9 +58,7 @@ def _attention(config: Config, d: Dimensions) -> list[Part]:
 def _compressor(prefix: str, hidden: int, width: int, ratio: int, dim: int, layers: Layers) -> list[Part]:
     parts: list[Part] = []
     for name in ("wkv", "wgate"):
-        parts += linear(
-            "attention", f"{prefix}.{name}", width, hidden, layers, split="replicated", quantizable=False
-        )
+        parts += whole("attention", f"{prefix}.{name}", width, hidden, layers)
     parts += vector("attention", f"{prefix}.ape", ratio * width, layers)
     return parts + norm(f"{prefix}.norm", dim, layers)
 
@@ -71,15 +69,7 @@ def _indexer(config: Config, hidden: int, layers: Layers) -> list[Part]:
     rank = config.integer("q_lora_rank")
     parts = _compressor(f"{prefix}.compressor", hidden, 2 * dim, _OVERLAPPING, dim, layers)
     parts += linear("attention", f"{prefix}.wq_b", heads * dim, rank, layers, split="replicated")
-    return parts + linear(
-        "attention",
-        f"{prefix}.weights_proj",
-        heads,
-        hidden,
-        layers,
-        split="replicated",
-        quantizable=False,
-    )
+    return parts + whole("attention", f"{prefix}.weights_proj", heads, hidden, layers)
 
 
 def _streams(config: Config, d: Dimensions) -> list[Part]:

@@ -3,7 +3,7 @@
 from kvcalc.parameters.blocks.attention import grouped_query
 from kvcalc.parameters.blocks.feedforward import feed_forward
 from kvcalc.parameters.blocks.frame import frame
-from kvcalc.parameters.blocks.tensors import linear, norm, vector
+from kvcalc.parameters.blocks.tensors import norm, vector, whole
 from kvcalc.parameters.counts import Parameters, Part
 from kvcalc.parameters.families.decoder import is_tied
 from kvcalc.shapes.config import Config
@@ -73,9 +73,7 @@ def build_whisper(config: Config) -> Parameters:
     hidden = config.integer("d_model")
     encoder = _layers(config, "encoder", key_bias=False) + norm("layer_norm", hidden, bias=True)
     for inputs in (config.integer("num_mel_bins"), hidden):
-        encoder += linear(
-            "other", "conv", hidden, 3 * inputs, bias=True, split="replicated", quantizable=False
-        )
+        encoder += whole("other", "conv", hidden, 3 * inputs, bias=True)
     encoder += vector("other", "embed_positions", config.integer("max_source_positions") * hidden)
     parts = _encoder(encoder) + _layers(config, "decoder", key_bias=False)
     parts += vector("embedding", "embed_positions", config.integer("max_target_positions") * hidden)
