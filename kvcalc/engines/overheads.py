@@ -68,11 +68,6 @@ class Overhead:
     source: str = ""
     checked: "Checked | None" = None  # the error that the model is known to have
 
-    @property
-    def batched_tokens(self) -> int:
-        """Tokens of the largest step by default, where the device is not known."""
-        return self.batch(80 * _GIB, "").tokens
-
     def batch(self, memory: float, device: str) -> Batch:
         """Return the default batch on a device of so much memory and of this name."""
         for found in self.batches:

@@ -181,9 +181,7 @@ def explain_bytes_per_token(
     if abs(claimed / right - 1) <= TOLERANCE:
         return ()
     known = {
-        said: ratio
-        for said, ratio in _mistakes(shape, right, tp)
-        if abs(claimed / right / ratio - 1) <= TOLERANCE
+        said: ratio for said, ratio in _mistakes(shape, tp) if abs(claimed / right / ratio - 1) <= TOLERANCE
     }
     reason = next(iter(known), "no known mistake explains it; a profile should be checked")
     return (
@@ -191,7 +189,7 @@ def explain_bytes_per_token(
     )
 
 
-def _mistakes(shape: ModelShape, right: float, tp: int) -> Iterator[tuple[str, float]]:
+def _mistakes(shape: ModelShape, tp: int) -> Iterator[tuple[str, float]]:
     """Yield each mistake with the factor that it makes."""
     for part in shape.components:
         latent = any(tensor.name == "latent" for tensor in part.entry)

@@ -86,8 +86,3 @@ def check_launch(launch: LaunchSettings, scenario: Scenario, result: PlanResult)
 def with_checks(result: PlanResult, launch: LaunchSettings, scenario: Scenario) -> PlanResult:
     """Return a plan's answer together with the checks of its launch."""
     return replace(result, config_checks=check_launch(launch, scenario, result))
-
-
-def has_errors(result: PlanResult) -> bool:
-    """Whether a launch will not do what was asked."""
-    return any(item.severity == "error" for item in result.config_checks)

@@ -31,11 +31,6 @@ class Deployment:
         return float(self.result.memory.kv_pool)
 
     @property
-    def device_total(self) -> float:
-        """KV memory of all workers of one replica [byte]."""
-        return self.pool * self.workers
-
-    @property
     def block_tokens(self) -> int:
         """Tokens in one block; 1 where the engine has none."""
         return int(self.result.memory.block_tokens or 1)

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 
+ONE_COPY = 1.01
+"""Copies of a token up to which it counts as held once [1]: padded pages make one copy a little larger."""
+
 
 def find(deployment: Deployment) -> Iterator[Finding]:
     """Compare what all ranks hold with one copy of the model's cache."""
@@ -12,7 +15,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     one, ranks = deployment.layout.bytes_per_token, deployment.layout.bytes_per_token_per_gpu * settings.tp
     copies = ranks / one if one else 1.0
     # Stages hold different layers, so that only one rank of each is counted.
-    if settings.tp == 1 or settings.pp > 1 or settings.dcp > 1 or copies <= 1.01:
+    if settings.tp == 1 or settings.pp > 1 or settings.dcp > 1 or copies <= ONE_COPY:
         return
     parts = deployment.scenario.model.shape.components_for(settings.engine)
     heads = {part.kv_heads for part in parts if part.kv_heads}

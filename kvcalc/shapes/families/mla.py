@@ -6,7 +6,6 @@ from dataclasses import replace
 from kvcalc.shapes.components import Attention, Component, ModelShape, Tensor
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.attention import (
-    LAYERS,
     Dimensions,
     draft_layers,
     full_draft,
@@ -68,11 +67,6 @@ def read_mla(config: Config, layers: Sequence[int], top_k: int | None = None) ->
 def _per_head(config: Config) -> int:
     """Return the value width of configs that leave it out, as MiniCPM3 does."""
     return config.size("hidden_size") // config.size("num_attention_heads")
-
-
-def read_draft_layers(config: Config) -> range:
-    """Return the indices of the MTP layers, which follow the model's own."""
-    return draft_layers(config, config.layer_count(*LAYERS))
 
 
 def latent_dimensions(config: Config) -> Dimensions:
