@@ -125,6 +125,35 @@ def test_a_slow_tier_loses_and_the_flip_says_where(machine):
     assert flip.at == row.break_even_bandwidth
 
 
+def test_flips_of_a_tier_name_the_side_that_then_is_faster():
+    machine, asked = load_hardware("h100-sxm-80gb"), Workload(prompt=8000, cached=6000)
+    (row,) = ask(machine, asked).offload
+    for share, then in ((1.02, "recompute"), (0.98, "restore")):  # too close to call, on either side
+        tier = TierUse("edge", bandwidth=float(row.break_even_bandwidth) * share)
+        result = ask(machine, asked, tiers=(tier,))
+        (close,) = result.offload
+        assert close.verdict == "too_close"
+        assert (close.speedup > 1) is (then == "recompute")
+        told = [flip for flip in result.flips if flip.tier == "edge"]
+        assert {flip.verdict for flip in told} == {then}
+        assert {flip.key for flip in told} == {"tiers.edge.bandwidth", "prefill_efficiency"}
+
+
+def test_the_flip_of_a_hit_is_the_last_length_that_does_not_pay(machine):
+    asked, tier = Workload(prompt=8000, cached=7000), TierUse("nvme", bandwidth=8 * GB, setup=0.040)
+    at = next(flip.at for flip in ask(machine, asked, tiers=(tier,)).flips if flip.key == "cached")
+    gains = [
+        ask(machine, replace(asked, cached=int(at) + more), tiers=(tier,)).offload[0].speedup
+        for more in (0, 1)
+    ]
+    assert gains[0] <= 1 < gains[1]
+
+
+def test_no_hit_is_too_short_where_one_block_pays(machine):
+    result = ask(machine, Workload(prompt=8000, cached=7000), tiers=(TierUse("dram", bandwidth=55 * GB),))
+    assert "cached" not in {flip.key for flip in result.flips}
+
+
 def test_a_range_that_straddles_the_break_even_is_too_close_to_call():
     found = load_hardware("h100-sxm-80gb")
     result = ask(found, Workload(prompt=8000, cached=6000))

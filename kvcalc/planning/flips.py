@@ -4,13 +4,28 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from kvcalc.engines.inverse import longest_context
 from kvcalc.engines.layout import Layout
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET, cached_tokens, suffix_time
+from kvcalc.planning.offload import (
+    ACTIVE_WORKING_SET,
+    block_tokens,
+    cached_tokens,
+    moved_bytes,
+    restoring,
+    route_of,
+    suffix_time,
+    tiers_of,
+)
 from kvcalc.planning.speed import Speed
+from kvcalc.quantity import Tokens
 from kvcalc.results import Bandwidth, Capacity, Flip, Memory, Offload
 from kvcalc.scenario import Scenario
+
+_GRID = 8192
+"""Hits tried at first, evenly over the prompt [1]."""
 
 
 def flips_of(
@@ -60,17 +75,42 @@ def _first_limit(scenario: Scenario, capacity: Capacity, bandwidth: Bandwidth) -
 
 
 def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
-    other = "recompute" if row.verdict == "restore" else "restore"
+    other = "recompute" if float(row.speedup) > 1 else "restore"  # too close to call has a faster side too
     if row.break_even_bandwidth is not None:
         at = float(row.break_even_bandwidth)
         yield Flip(f"tiers.{row.tier}.bandwidth", float(row.bandwidth), at, other, "byte/second", row.tier)
-    if row.break_even_tokens is not None and row.verdict == "restore":
-        restored = float(row.bytes) and scenario.workload.prompt if scenario.workload.cached is None else None
-        cached = restored if restored is not None else scenario.workload.cached
-        shortest = float(row.break_even_tokens)
-        yield Flip("cached", float(cached or 0), shortest, "recompute", "token", row.tier)
+    if row.verdict == "restore":
+        yield from _cached(scenario, speed, row)
     if speed.prefill.source == "model":
         yield from _efficiency(scenario, speed, row, other)
+
+
+def _cached(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
+    """Most tokens of this prompt whose hit does not pay; none where one restored block pays already."""
+    prompt, book = scenario.workload.prompt, Notebook()
+    tier = next(tier for tier in tiers_of(scenario, book) if tier.name == row.tier)
+    route = route_of(speed, tier, book)
+    block = route.mechanism.chunk_tokens or block_tokens(speed)
+    full = float(speed.prefill.time(float(prompt)))
+
+    def pays(hits: Tokens) -> np.ndarray:
+        found = restoring(scenario, route, moved_bytes(speed.layout, hits))
+        remaining = suffix_time(speed, prompt - hits, hits)
+        cost = found.exposed(found.parts.transfer, remaining) + found.overhead
+        return np.asarray(remaining + cost < full)
+
+    step = block * max(1, prompt // block // _GRID)
+    low, high = 0, prompt  # no hit pays at `low`; one does by `high`, else there is no flip
+    for width in (step, block):  # coarse, then to the block
+        grid = np.arange(low + width, high, width, dtype=float)
+        paying = grid[pays(grid)]
+        if not paying.size:
+            return
+        high = int(paying[0]) + 1
+        low = int(paying[0]) - width
+    if low >= block:
+        now = prompt if scenario.workload.cached is None else scenario.workload.cached
+        yield Flip("cached", float(now), float(low + block - 1), "recompute", "token", row.tier)
 
 
 def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> Iterator[Flip]:
