@@ -14,10 +14,10 @@ from kvcalc.documents import dump_yaml
 from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.errors import SettingsError, UnknownProfileError, did_you_mean, nearest
 from kvcalc.explain import explain, names
-from kvcalc.output.fields import Column, Table
 from kvcalc.profile_results import HardwareResult, HardwareValue, Reference
 from kvcalc.profiles import Band, Profile
 from kvcalc.results import Source
+from kvcalc.tables import Column, Table
 
 _HEAD = frozenset(item.name for item in fields(Profile))
 

@@ -8,6 +8,7 @@ from docs.writers.source import remark
 from kvcalc import profiles
 from kvcalc.catalog import hardware
 from kvcalc.listings import hardware_table
+from kvcalc.output.fields import shown
 from kvcalc.output.format import binary_text, human
 from kvcalc.profiles import Hardware
 
@@ -55,7 +56,7 @@ def _parts(kind: str, about: str) -> list[str]:
     header = [column.name.replace("_", " ") for column in listed.columns]
     rows = [
         [f"[{row[0]}](../hardware/{kind}/{row[0]}.yaml)"]
-        + [column.text(item) for column, item in zip(listed.columns[1:], row[1:], strict=True)]
+        + [shown(column, item) for column, item in zip(listed.columns[1:], row[1:], strict=True)]
         for row in listed.rows
     ]
     align = "".join("r" if column.unit else "l" for column in listed.columns)

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from docs.writers.markdown import anchor, code, codes, document, prose, table
 from docs.writers.source import field_comments, summary
 from kvcalc.listings import formulas_table, hardware_table, models_table
-from kvcalc.output.fields import Table
 from kvcalc.output.schema import RESULTS
 from kvcalc.results import UNLIMITED, KVResult, Result
+from kvcalc.tables import Table
 
 _WORDS = {str: "text", int: "number", float: "number", bool: "true or false", NoneType: "null", Any: "any"}
 

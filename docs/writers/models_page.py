@@ -8,6 +8,7 @@ from docs.writers.markdown import code, document, prose, table
 from docs.writers.source import submodules, summary
 from kvcalc.catalog import models
 from kvcalc.listings import models_table
+from kvcalc.output.fields import shown
 from kvcalc.shapes import families
 
 UNNAMED = "No `model_type` in the checkpoint's config"
@@ -21,7 +22,7 @@ def page() -> str:
     groups: dict[str, list[list[str]]] = defaultdict(list)
     headings = _headings()
     for row in sorted(listed.rows):
-        cells = {name: columns[name].text(value) for name, value in zip(names, row, strict=True)}
+        cells = {name: shown(columns[name], value) for name, value in zip(names, row, strict=True)}
         groups[headings.get(cells["model_type"], UNNAMED)].append(_row(cells))
     blocks = []
     for heading, rows in sorted(groups.items()):

@@ -26,7 +26,7 @@ def render(
 
     Parameters
     ----------
-    answer : a result of `kvcalc.results`, or a `kvcalc.output.fields.Table`
+    answer : a result of `kvcalc.results`, or a `kvcalc.tables.Table`
     format : table, json, csv or markdown
     explanations : formulas to append, as `--explain` asks; CSV stays one rectangle and leaves them out
     terminal : width and abilities for `table`; 100 columns without colour when None

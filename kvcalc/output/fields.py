@@ -4,12 +4,11 @@ A result's dataclasses state their units in annotations; nothing in the formats 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, get_type_hints
 
-from kvcalc.bodies import plain
 from kvcalc.output.format import human, large_count
+from kvcalc.tables import Column
 
 
 class Answer(Protocol):
@@ -19,51 +18,11 @@ class Answer(Protocol):
         """Return the JSON body."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One named quantity of a table; a text has no unit."""
-
-    name: str
-    unit: str = ""
-    share: bool = False  # a number without dimension that people read as a percentage
-    large: bool = False  # a count that people read by its magnitude, such as "70 B" parameters
-
-    @property
-    def header(self) -> str:
-        """Name with its unit, as a spreadsheet shows it."""
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
-
-    def text(self, value: object) -> str:
-        """Return a value of this column for people."""
-        if self.large and isinstance(value, (int, float)):
-            return large_count(value)
-        return human(value, self.unit, share=self.share)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A list of things of one kind, such as the known models, for every output format."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...] = ()
-    schema: str = "kvcalc.table/1"
-    is_list: bool = False  # long: shown one row a line, whatever the width
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON body: one object a row, full precision, units beside them."""
-        from kvcalc import __version__
-
-        names = [column.name for column in self.columns]
-        return {
-            "schema": self.schema,
-            "version": __version__,
-            "title": self.title,
-            "units": {f"rows.{column.name}": column.unit for column in self.columns if column.unit},
-            "rows": [{name: plain(item) for name, item in zip(names, row, strict=True)} for row in self.rows],
-            "notes": list(self.notes),
-        }
+def shown(column: Column, value: object) -> str:
+    """Return a value of a column for people."""
+    if column.large and isinstance(value, (int, float)):
+        return large_count(value)
+    return human(value, column.unit, share=column.share)
 
 
 @cache
@@ -97,7 +56,7 @@ def text(item: Any, name: str) -> str:  # noqa: ANN401 - any dataclass
     ('1.00 TB/s', '50.0 %')
     """
     kind: Any = type(item)
-    return columns(kind)[name].text(getattr(item, name))
+    return shown(columns(kind)[name], getattr(item, name))
 
 
 _MAIN_LISTS = ("rows", "victims", "steps", "offload", "components", "values")

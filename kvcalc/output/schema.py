@@ -13,7 +13,6 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from kvcalc.bodies import units_of
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
-from kvcalc.output.fields import Table
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
@@ -26,6 +25,7 @@ from kvcalc.results import (
     RestoreResult,
     Result,
 )
+from kvcalc.tables import Table
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
@@ -153,7 +153,7 @@ def _first_line(kind: type) -> str:
 
 
 def table_schema() -> Schema:
-    """Return the JSON Schema of a list (`kvcalc.output.fields.Table`), whose columns its `units` name."""
+    """Return the JSON Schema of a list (`kvcalc.tables.Table`), whose columns its `units` name."""
     texts = {"type": "array", "items": {"type": "string"}}
     properties: Schema = {
         "schema": {"type": "string", "pattern": "^kvcalc\\.[a-z_]+/[0-9]+$"},

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvcalc.output.fields import Column, Table
+from kvcalc.tables import Column, Table
 
 
 @dataclass(frozen=True, slots=True)

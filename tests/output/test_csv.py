@@ -2,7 +2,7 @@ import csv
 import io
 
 from kvcalc.output import render
-from kvcalc.output.fields import Column, Table
+from kvcalc.tables import Column, Table
 
 
 def read(text):

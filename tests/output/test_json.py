@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from kvcalc.output import render, schema
-from kvcalc.output.fields import Column, Table
+from kvcalc.tables import Column, Table
 
 
 def stored(name):

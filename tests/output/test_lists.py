@@ -6,8 +6,8 @@ import pytest
 
 from kvcalc.listings import hardware_table, models_table
 from kvcalc.output import render
-from kvcalc.output.fields import Column, Table
 from kvcalc.output.table import Terminal
+from kvcalc.tables import Column, Table
 
 LIST = Table(
     "Models",

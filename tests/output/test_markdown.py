@@ -1,5 +1,5 @@
 from kvcalc.output import render
-from kvcalc.output.fields import Column, Table
+from kvcalc.tables import Column, Table
 
 
 def test_the_worked_example_is_a_github_table(restore_result):

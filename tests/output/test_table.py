@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kvcalc.output import render
-from kvcalc.output.fields import Column, Table
 from kvcalc.output.page import Grid, Lines, Page
 from kvcalc.output.table import Terminal
 from kvcalc.output.table import render as draw
 from kvcalc.results import Flip
+from kvcalc.tables import Column, Table
 
 WORKED_EXAMPLE = """\
 Restore of 1.00 GB against recompute

@@ -4,9 +4,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from kvcalc.output.fields import Answer, Column, Table
+from kvcalc.output.fields import Answer, shown
 from kvcalc.output.format import label
 from kvcalc.output.page import Cell, Lines, Page, Wide, grid
+from kvcalc.tables import Column, Table
 
 _MODULES = {
     "kvcalc.plan/1": "kvcalc.output.pages.plan",
@@ -47,5 +48,5 @@ def _list(table: Table) -> Page:
 
 def _item(column: Column, item: object) -> str:
     """Return one item of a list, without the tokens that its heading speaks of already."""
-    shown = column.text(item)
-    return shown.removesuffix("/token").removesuffix(" tokens") if "token" in column.name else shown
+    words = shown(column, item)
+    return words.removesuffix("/token").removesuffix(" tokens") if "token" in column.name else words
