@@ -131,4 +131,5 @@ def _progress() -> "Iterator[Progress]":
     try:
         yield told
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

@@ -18,7 +18,7 @@ CASES = [(policy, mode) for policy in POLICIES for mode in ("recompute", "tail",
 @pytest.fixture(scope="module")
 def load():
     lengths = Spread("lognormal", (400, 0.67)), Spread("lognormal", (160, 0.67))
-    return Generator(30.0, *lengths, requests=200, seed=7, hit=0.3, high_priority=0.1).requests_of()
+    return Generator(30.0, *lengths, requests=100, seed=7, hit=0.3, high_priority=0.1).requests_of()
 
 
 def check(engine):
