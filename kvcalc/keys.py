@@ -5,14 +5,15 @@ arguments, a sweep its axes and JSON the units of its inputs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
+
+from kvcalc.records import record
 
 Kind = Literal["text", "integer", "tokens", "share", "number", "flag", "quantity"]
 
 
-@dataclass(frozen=True)
+@record
 class Key:
     """One thing a user may say: its name, how its text is read, and what it means."""
 
@@ -89,7 +90,9 @@ KEYS: tuple[Key, ...] = (
     Key("prompt", "tokens", "Prompt tokens [4096]", group="Workload", workload=True, commands=_RESTORE),
     Key("generate", "tokens", "Generated tokens [512]", group="Workload", workload=True, commands=_PLAN),
     Key("concurrency", "integer", "Sequences at once [1]", group="Workload", workload=True, commands=_PLAN),
-    Key("rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_RESTORE),
+    Key(
+        "rate", "quantity", "Requests per second, e.g. 10/s", "1/second", "Workload", True, commands=_RESTORE
+    ),
     Key("cached", "tokens", "Prompt tokens that hit", group="Workload", workload=True, commands=_RESTORE),
     Key(
         "hit",
@@ -231,9 +234,38 @@ TIER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(
-    {"tokens": "token", "encoder_tokens": "token", "swap_space": "byte", "bandwidth": "byte/second"}
+    {
+        **{"tokens": "token", "encoder_tokens": "token", "swap_space": "byte", "bandwidth": "byte/second"},
+        **{"need": "byte", "bytes_per_token": "byte/token", "deadline": "second"},
+    }
 )
 """Inputs that are quantities without being keys: arguments of one command, or settings of an engine."""
+
+
+_RANKING = (
+    *(
+        "gpus",
+        "tp",
+        "pp",
+        "dp",
+        "ep",
+        "dcp",
+        "kv_dtype",
+        "engine",
+        "engine_version",
+        "block_size",
+        "page_size",
+    ),
+    *("compute_capability", "weights_dtype", "prefill_rate", "calibrate", "queue"),
+)
+_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType({"evict rank": _RANKING})
+"""Keys that a command takes although they are listed with others."""
+
+
+def keys_of(command: str) -> tuple[Key, ...]:
+    """Return the keys that a command takes as options."""
+    also = _ALSO.get(command, ())
+    return tuple(item for item in KEYS if command in item.commands or item.name in also)
 
 
 def key(name: str) -> Key:

@@ -8,7 +8,7 @@ import typer
 
 from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import SettingsError
-from kvcalc.keys import KEYS, Key
+from kvcalc.keys import Key, keys_of
 
 Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|markdown", help="How to print.")]
 Save = Annotated[
@@ -48,7 +48,7 @@ def keyed(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of every key it takes; it receives them as one mapping `said`."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        keys = [item for item in KEYS if command in item.commands]
+        keys = keys_of(command)
         own = inspect.signature(function)
 
         def wrapper(**values: Any) -> None:  # noqa: ANN401 - one value per option

@@ -28,7 +28,7 @@ def row(tactic, rate=0.16, seed=2, limits=POOL, count=2000):
     return run(Setup(load, rate, limits, SESSIONS, (tactic,), deadline=90.0), tactic).row(90.0)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_lru_has_a_higher_p99_than_policies_that_spare_what_is_nearly_done(seed):
     lru, ratio, rules = (row(tactic, seed=seed) for tactic in (LRU, RATIO, RULES))
     assert lru.near_complete_evictions > 10
@@ -39,7 +39,7 @@ def test_lru_has_a_higher_p99_than_policies_that_spare_what_is_nearly_done(seed)
     assert lru.recomputed_share > rules.recomputed_share
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_protection_ends_the_eviction_of_nearly_complete_sequences(seed):
     assert row(LRU, seed=seed).near_complete_evictions > 10
     guarded = row(Tactic("guarded", "lru", rules=NEAR), seed=seed)
@@ -47,7 +47,7 @@ def test_protection_ends_the_eviction_of_nearly_complete_sequences(seed):
     assert guarded.near_complete_evictions == 0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_without_a_cooldown_the_same_sequence_is_evicted_again_and_again(seed):
     without, cooled = row(RATIO, seed=seed), row(Tactic("cooled", "ratio", rules=COOL), seed=seed)
     assert without.most_evictions > 2 * HANDFUL
