@@ -17,7 +17,6 @@ from kvcalc.documents import (
     replacing,
     to_quantity,
     write_text,
-    write_yaml,
 )
 from kvcalc.errors import ProfileError, SettingsError
 
@@ -178,7 +177,7 @@ def test_what_is_written_reads_back():
 def test_writing_replaces_the_whole_file(tmp_path):
     target = tmp_path / "a.yaml"
     target.write_text("old")
-    write_yaml(target, {"a": "3 GB"})
+    write_text(target, dump_yaml({"a": "3 GB"}))
     assert target.read_text() == "a: 3 GB\n"
     assert [file.name for file in tmp_path.iterdir()] == ["a.yaml"]
 

@@ -105,11 +105,11 @@ def test_names_are_found_by_alias_and_unknown_ones_list_the_nearest():
 
 def test_a_personal_folder_is_searched(tmp_path, monkeypatch):
     model = models.load("llama-3.1-8b")
-    from kvcalc.documents import write_yaml
+    from kvcalc.documents import dump_yaml, write_text
 
     document = models.to_document(model, "mine", "", "2026-01-01")
     document["name"] = "mine"
-    write_yaml(tmp_path / "mine.yaml", document)
+    write_text(tmp_path / "mine.yaml", dump_yaml(document))
     monkeypatch.setenv("KVCALC_PATH", str(tmp_path))
     assert models.load("mine").shape.components == model.shape.components
     assert "mine" in models.names()
