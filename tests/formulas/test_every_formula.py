@@ -1,10 +1,12 @@
 """What holds for every formula: the docstring contract, blanks, bad rows, pandas, and dimensions."""
 
+import ast
 import dataclasses
 import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
@@ -356,10 +358,20 @@ def test_matrices_broadcast():
 
 
 def test_exports_are_complete():
-    assert set(formulas.__all__) == set(formulas._HOME)
     assert all(hasattr(formulas, name) for name in formulas.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         formulas.nonsense  # noqa: B018 - the access is the test
+
+
+def test_type_checkers_see_the_names_that_python_finds():
+    stub = Path(formulas.__file__).with_suffix(".pyi")
+    seen = {
+        name.asname: node.module.removeprefix("kvcalc.formulas.")
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert seen == formulas._HOME
 
 
 def test_formulas_import_nothing_but_numpy_and_the_base_names():
