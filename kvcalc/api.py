@@ -14,7 +14,6 @@ from kvcalc.catalog.scenarios import (
     Said,
     build,
     engine_settings,
-    from_file,
     given_tiers,
     read_value,
     restore_values,
@@ -111,7 +110,11 @@ def with_file(question: Question) -> Question:
     path = given_path(name)
     if path is None:
         raise UnknownProfileError(f"{name:.200}: no such file")
-    return question if _is_profile(path) else from_file(str(path)).merged(replace(question, model=None))
+    if _is_profile(path):
+        return question
+    from kvcalc.catalog.scenario_file import from_file
+
+    return from_file(str(path)).merged(replace(question, model=None))
 
 
 def _is_profile(path: Path) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 
 from kvcalc.catalog.eviction_rules import read_rules, rules_of
 from kvcalc.catalog.rows import read_rows
-from kvcalc.catalog.scenarios import Question, Said, file_tiers, file_values
+from kvcalc.catalog.scenario_file import file_tiers, file_values
+from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.catalog.sequences import number, whole
 from kvcalc.documents import Section, read, to_quantity
 from kvcalc.errors import ProfileError, did_you_mean
