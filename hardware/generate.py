@@ -164,33 +164,48 @@ def efficiency(page: Page, which: str, name: str, vendor: str) -> dict[str, Any]
     return page.value(rule["value"], rule["kind"], rule["from"], range=rule["range"], note=rule["note"])
 
 
-def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one machine as a document."""
-    vendor, name = entry["vendor"], entry["id"].split("-", 1)[1]
-    page, others = Page(facts), other_figures(entry)
-    unified = entry["host_link"]["kind"] == "unified"
-    memory = entry["memory"]
-    device: dict[str, Any] = {
-        "capacity": capacity(page, entry, vendor, unified, name),
-        "marketed_capacity": page.fact(
-            memory["marketed_gb"], "GB", others.get("device.marketed_capacity", [])
-        ),
-        "bandwidth": page.fact(memory["bandwidth_gb_s"], "GB/s", others.get("device.bandwidth", [])),
+def device(page: Page, entry: Mapping[str, Any], unified: bool, name: str) -> dict[str, Any]:
+    """Return the memory, the rates and the power of one device."""
+    memory, others = entry["memory"], other_figures(entry)
+
+    def fact(value: Mapping[str, Any], unit: str, key: str) -> dict[str, Any]:
+        return page.fact(value, unit, others.get(f"device.{key}", []))
+
+    found: dict[str, Any] = {
+        "capacity": capacity(page, entry, entry["vendor"], unified, name),
+        "marketed_capacity": fact(memory["marketed_gb"], "GB", "marketed_capacity"),
+        "bandwidth": fact(memory["bandwidth_gb_s"], "GB/s", "bandwidth"),
         "flops": {
-            dtype: page.fact(rate, "TFLOP/s", others.get(f"device.flops.{dtype}", []))
+            dtype: fact(rate, "TFLOP/s", f"flops.{dtype}")
             for dtype, rate in entry["dense_peak_tflops"].items()
         },
     }
     for rule in ADDITIONS["compute_capability"]:
         if name in rule["machines"]:
             kind, note = rule.get("kind", "nominal"), rule.get("note")
-            device["compute_capability"] = page.value(rule["value"], kind, rule["from"], note=note)
+            found["compute_capability"] = page.value(rule["value"], kind, rule["from"], note=note)
     if "tdp_w" in entry:
-        device["power"] = page.fact(entry["tdp_w"], "W", others.get("device.power", []))
+        found["power"] = fact(entry["tdp_w"], "W", "power")
     if unified:
-        device["unified"] = True
+        found["unified"] = True
+    return found
+
+
+def efficiencies(page: Page, name: str, vendor: str) -> dict[str, Any]:
+    """Return the shares of peak: fitted ones where there are any, else those of the rules."""
+    prefill, attention = (fitted(page, f"{what}_efficiency", name) for what in ("prefill", "attention"))
+    found = {"prefill_efficiency": prefill or efficiency(page, "prefill_efficiency", name, vendor)}
+    if attention:
+        found["attention_efficiency"] = attention
+    return found | {"decode_efficiency": efficiency(page, "decode_efficiency", name, vendor)}
+
+
+def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one machine as a document."""
+    vendor, name = entry["vendor"], entry["id"].split("-", 1)[1]
+    page, unified = Page(facts), entry["host_link"]["kind"] == "unified"
     document: dict[str, Any] = {
-        "device": device,
+        "device": device(page, entry, unified, name),
         "host_to_device": link(page, entry, "h2d", name, runs),
         "device_to_host": link(page, entry, "d2h", name, runs),
     }
@@ -199,20 +214,12 @@ def profile(facts: Mapping[str, Any], entry: Mapping[str, Any], runs: Mapping[st
         raw = page.fact({**peer, "v": peer["per_direction_gb_s"]}, "GB/s", [])
         rate = copy_rate(page, "p2p", name, runs, peer["per_direction_gb_s"])
         document["interconnect"] = {"via": peer["kind"], "bandwidth": rate, "nominal": raw}
-    document["prefill_efficiency"] = fitted(page, "prefill_efficiency", name) or efficiency(
-        page, "prefill_efficiency", name, vendor
-    )
-    attention = fitted(page, "attention_efficiency", name)
-    if attention:
-        document["attention_efficiency"] = attention
-    document["decode_efficiency"] = efficiency(page, "decode_efficiency", name, vendor)
-    vendor_in_title = (
-        "" if entry["name"].startswith((vendor, "TPU", "Trainium", "Inferentia")) else f"{vendor} "
-    )
+    document |= efficiencies(page, name, vendor)
+    named_already = entry["name"].startswith((vendor, "TPU", "Trainium", "Inferentia"))
     head: dict[str, Any] = {
         "schema": "kvcalc.hardware/1",
         "name": name,
-        "title": vendor_in_title + entry["name"],
+        "title": entry["name"] if named_already else f"{vendor} {entry['name']}",
         "vendor": vendor,
         "aliases": [entry["id"], *ADDITIONS["aliases"].get(name, [])],
     }
