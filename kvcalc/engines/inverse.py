@@ -1,6 +1,6 @@
 """The questions asked backwards: what context, how many sequences, how much memory.
 
-Answers are exact for any layout: they search the monotone bytes that a layout reserves, so capped
+Answers are exact for any layout: they search the monotone bytes that a sequence occupies, so capped
 windows, constant states and page rounding are all accounted for.  Nothing is divided by a slope.
 """
 
@@ -41,7 +41,7 @@ def smallest_pool(layout: Layout, tokens: int, sequences: int = 1) -> Bytes:
         If a count is not positive.
     """
     _check(tokens=tokens, sequences=sequences)
-    return float(layout.reserved(tokens)) * sequences
+    return float(layout.occupied(tokens)) * sequences
 
 
 def longest_context(layout: Layout, size: float, sequences: int = 1) -> int | None:
@@ -53,7 +53,7 @@ def longest_context(layout: Layout, size: float, sequences: int = 1) -> int | No
     _check(sequences=sequences)
 
     def fits(tokens: int) -> bool:
-        return tokens == 0 or float(layout.reserved(tokens)) * sequences <= size
+        return tokens == 0 or float(layout.occupied(tokens)) * sequences <= size
 
     found = largest(fits, LONGEST_ASKED)
     return None if found == LONGEST_ASKED else found
@@ -62,7 +62,7 @@ def longest_context(layout: Layout, size: float, sequences: int = 1) -> int | No
 def most_sequences(layout: Layout, size: float, tokens: int) -> int:
     """Return how many sequences of `tokens` tokens `size` bytes of KV memory per GPU hold at once."""
     _check(tokens=tokens)
-    one = float(layout.reserved(tokens))
+    one = float(layout.occupied(tokens))
     if one <= 0:
         raise DomainError(f"{layout.shape.name} reserves nothing per sequence, so any number fits")
     count = int(size // one)

@@ -111,12 +111,19 @@ class Layout(ABC):
     def reserved(self, tokens: Tokens) -> Bytes:
         """Return the bytes that the allocator of one GPU must hold for a sequence of `tokens` tokens."""
 
+    def occupied(self, tokens: Tokens) -> Bytes:
+        """Return the bytes of one GPU's pool that a sequence of `tokens` tokens leaves for no other.
+
+        What it reserves; more where the pool is divided beforehand and one of its parts runs out first.
+        """
+        return self.reserved(tokens)
+
     @abstractmethod
     def pool(self, size: float) -> Pool:
         """Return the blocks, tokens and concurrency that `size` bytes of KV memory per GPU give."""
 
     def sessions(self, size: float, tokens: Tokens) -> Count:
         """Return how many sequences of `tokens` tokens fit in `size` bytes of KV memory per GPU."""
-        need = np.asarray(self.reserved(tokens), dtype=float)
+        need = np.asarray(self.occupied(tokens), dtype=float)
         fitting = np.where(need > 0, size // np.where(need > 0, need, 1.0), 0.0)
         return fitting if fitting.ndim else int(fitting)

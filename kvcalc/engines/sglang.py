@@ -114,6 +114,18 @@ class SglangLayout(Layout):
                 total = total + part.stored_at(paged)
         return total
 
+    def occupied(self, tokens: Tokens) -> Bytes:
+        """Bytes of the whole pool behind the pages, the window or the slot that runs out first."""
+        states, cell = self.state_bytes, self.bytes_per_full_token
+        for_tokens = 1 + self.state_share if states else 1.0  # bytes of the whole per byte of tokens
+        paged = round_up(tokens, self.page)
+        total = np.maximum(self.reserved(tokens), paged * cell * for_tokens)
+        for part in self.per_gpu:
+            if part.growth.kind in _CAPPED:
+                held = round_up(np.minimum(tokens, part.growth.size + self.page), self.page)
+                total = np.maximum(total, held * cell / self.window_share * for_tokens)
+        return np.maximum(total, states * (1 + self.state_share) / self.state_share)
+
     def pool(self, size: float) -> Pool:
         """Return the pages that remain of `size` after the states' share, and what they serve."""
         states = self.state_bytes
@@ -131,7 +143,7 @@ class SglangLayout(Layout):
             page_bytes=cell * self.page / layers,
             block_bytes=cell * self.page,
             num_blocks=pages,
-            kv_tokens=full * self.settings.dcp,
+            kv_tokens=full,
             max_concurrency=self._concurrency(full, slots),
             notes=() if slots is None else (f"{slots} state slots",),
         )
@@ -140,7 +152,7 @@ class SglangLayout(Layout):
         max_len = self.settings.max_len
         if max_len is None:
             return None
-        limits = [full_tokens * self.settings.dcp / float(round_up(max_len, self.page))]
+        limits = [full_tokens / float(round_up(max_len, self.page))]
         window = self.window_tokens(full_tokens)
         for part in self.per_gpu:
             if part.growth.kind in _CAPPED:

@@ -182,7 +182,7 @@ def _answer(launch: Launch, loads: Loads) -> dict[str, Any]:
 def _capacity(speed: Speed, pool: float, loads: Loads) -> dict[str, Any]:
     decode, settings = speed.decode, speed.scenario.settings
     tokens = loads.prompt + loads.generate
-    need = speed.layout.reserved(tokens) * np.ceil(loads.concurrency / settings.dp)
+    need = speed.layout.occupied(tokens) * np.ceil(loads.concurrency / settings.dp)
     used = capacity_utilization(need, pool) if pool else np.full_like(tokens, np.inf)
     target = target_rate(loads.concurrency, loads.generate, speed.scenario.workload.rate)
     context = context_between(loads.prompt, loads.generate)

@@ -245,7 +245,7 @@ def _width(parts: list[Part], hidden: int) -> float:
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
     """Return the bytes that the target concurrency reserves against the pool, per GPU."""
     tokens = scenario.workload.prompt + scenario.workload.generate
-    session = float(layout.reserved(tokens))
+    session = float(layout.occupied(tokens))
     running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
     need = session * running
     budget = float(memory.kv_pool)

@@ -227,7 +227,7 @@ class _Replica:
     @cached_property
     def session(self) -> float:
         """Bytes that one sequence reserves on each GPU."""
-        return float(self.layout.reserved(self._tokens))
+        return float(self.layout.occupied(self._tokens))
 
     @property
     def _tokens(self) -> int:

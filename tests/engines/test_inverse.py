@@ -37,7 +37,7 @@ def layouts(draw):
 def test_longest_context_is_what_trying_every_length_finds(layout, size, sequences):
     found = longest_context(layout, size, sequences)
     tried = range(1, 700)
-    fitting = [tokens for tokens in tried if float(layout.reserved(tokens)) * sequences <= size]
+    fitting = [tokens for tokens in tried if float(layout.occupied(tokens)) * sequences <= size]
     best = max(fitting, default=0)
     if found is None or found >= tried.stop:
         assert best == tried.stop - 1
@@ -47,7 +47,7 @@ def test_longest_context_is_what_trying_every_length_finds(layout, size, sequenc
 
 @given(layouts(), st.floats(0, 200_000), st.integers(1, 300))
 def test_most_sequences_is_what_adding_one_by_one_finds(layout, size, tokens):
-    one = float(layout.reserved(tokens))
+    one = float(layout.occupied(tokens))
     assume(one > 0)
     count = 0
     while one * (count + 1) <= size:

@@ -189,3 +189,32 @@ def test_deepseek_v4_bytes_per_full_token():
 def test_dp_must_divide_the_ranks():
     with pytest.raises(SettingsError, match=r"--dp: 3 does not divide --tp 8"):
         sglang(windowed(), tp=8, dp=3, dp_attention=True)
+
+
+@pytest.mark.parametrize("tokens", [100, 5_000, 40_000])
+@pytest.mark.parametrize("page_size", [1, 64])
+def test_as_many_sequences_fit_as_the_scarcest_pool_serves(tokens, page_size):
+    """A window pool has 0.8 tokens for each of the full pool, however few a sequence would keep there."""
+    layout = sglang(windowed(), tp=4, page_size=page_size, max_len=tokens)
+    size = 10 * GIB
+    full = layout.pool(size).kv_tokens
+    pages = -(-tokens // page_size) * page_size
+    in_windows = -(-min(tokens, 128 + page_size) // page_size) * page_size
+    served = min(full // pages, int(0.8 * full) // page_size * page_size // in_windows)
+    assert abs(layout.sessions(size, tokens) - served) <= 1  # whole pages of either pool
+    assert int(layout.pool(size).max_concurrency) == served
+
+
+def test_states_and_tokens_divide_the_memory_whatever_a_sequence_needs():
+    """Nine bytes for states and ten for KV: many short sequences run out of slots, long ones of tokens."""
+    layout = sglang(delta(), prefix_caching=False)
+    size, slot, token = 19 * 1e9, layout.state_bytes, layout.bytes_per_full_token
+    assert layout.sessions(size, 10) == pytest.approx(9e9 // slot, abs=1)
+    assert layout.sessions(size, 200_000) == pytest.approx(10e9 / token // 200_000, abs=1)
+
+
+def test_ranks_that_deal_out_positions_hold_their_share_once():
+    """Of 8 ranks each holds one token in eight, so a pool of them holds eight times the tokens of one."""
+    shape = model(latent(61), layers=61)
+    one, eight = sglang(shape, tp=8), sglang(shape, tp=8, dcp=8)
+    assert eight.pool(10 * GIB).kv_tokens == pytest.approx(8 * one.pool(10 * GIB).kv_tokens, abs=8)
