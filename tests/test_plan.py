@@ -218,6 +218,20 @@ def test_the_fit_flips_are_exact(machine):
         assert ask(machine, longer, Overrides(pool=10 * GB)).fits is fits
 
 
+def test_blocks_that_the_user_sets_are_the_budget_of_fit_room_and_flips():
+    """100 blocks of 16 tokens hold one sequence of 1,600 tokens or three of 528, and none of 4,608."""
+    usual = {"on": "h100-sxm-80gb", "engine": "vllm", "num_blocks": 100}
+    none = kvcalc.plan("llama-3.1-8b", prompt=4096, generate=512, **usual)
+    assert not none.fits
+    assert none.capacity.sessions == 0
+    assert none.capacity.budget == 100 * 16 * 131072
+    three = kvcalc.plan("llama-3.1-8b", prompt=500, generate=28, concurrency=3, **usual)
+    assert three.fits
+    assert {flip.key: flip.at for flip in three.flips}["concurrency"] == 4
+    many = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", engine="vllm", num_blocks=100_000)
+    assert any("--num-blocks: 100,000 blocks take" in warning for warning in many.warnings)
+
+
 def test_tensor_parallelism_halves_heads_and_replicates_latents():
     two = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tp=2)
     assert two.kv.bytes_per_token_per_gpu == 65536

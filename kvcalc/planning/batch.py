@@ -22,7 +22,7 @@ from kvcalc.formulas.capacity import (
 from kvcalc.formulas.decode import tokens_per_second
 from kvcalc.planning.bandwidth import sustained, target_rate, traffic
 from kvcalc.planning.decode import DecodeModel, context_between, say_what_is_assumed
-from kvcalc.planning.memory import memory_of
+from kvcalc.planning.memory import kv_budget, memory_of
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.placement import placed
 from kvcalc.planning.prefill import tell_source
@@ -174,9 +174,8 @@ _TEXTS = ("first_limit", "bound")
 def _answer(launch: Launch, loads: Loads) -> dict[str, Any]:
     """Return the columns of a chunk of good rows."""
     speed, memory = launch.speed, launch.memory
-    return (
-        _capacity(speed, float(memory.kv_pool), loads) | _decode(speed.decode, loads) | _prefill(speed, loads)
-    )
+    budget = kv_budget(speed.scenario, memory, Notebook())
+    return _capacity(speed, budget, loads) | _decode(speed.decode, loads) | _prefill(speed, loads)
 
 
 def _capacity(speed: Speed, pool: float, loads: Loads) -> dict[str, Any]:

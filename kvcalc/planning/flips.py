@@ -21,7 +21,7 @@ from kvcalc.planning.offload import (
 )
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import Tokens
-from kvcalc.results import Bandwidth, Capacity, Flip, Memory, Offload
+from kvcalc.results import Bandwidth, Capacity, Flip, Offload
 from kvcalc.scenario import Scenario
 
 _GRID = 8192
@@ -32,20 +32,19 @@ def flips_of(
     scenario: Scenario,
     layout: Layout,
     speed: Speed,
-    memory: Memory,
     capacity: Capacity,
     bandwidth: Bandwidth,
     offload: tuple[Offload, ...],
 ) -> tuple[Flip, ...]:
     """Return the flips of fit, first limit and each tier, in that order."""
     return (
-        *_fit(scenario, layout, memory, capacity),
+        *_fit(scenario, layout, capacity),
         *_first_limit(scenario, capacity, bandwidth),
         *(flip for row in offload if row.mode != ACTIVE_WORKING_SET for flip in _tier(scenario, speed, row)),
     )
 
 
-def _fit(scenario: Scenario, layout: Layout, memory: Memory, capacity: Capacity) -> Iterator[Flip]:
+def _fit(scenario: Scenario, layout: Layout, capacity: Capacity) -> Iterator[Flip]:
     workload, fits = scenario.workload, float(capacity.shortfall) <= 0
     sessions = int(capacity.sessions)
     if fits:
@@ -53,7 +52,7 @@ def _fit(scenario: Scenario, layout: Layout, memory: Memory, capacity: Capacity)
     elif sessions >= 1:
         yield Flip("concurrency", workload.concurrency, sessions, "fits", "1")
     running = math.ceil(workload.concurrency / scenario.settings.dp)
-    longest = longest_context(layout, float(memory.kv_pool), running)
+    longest = longest_context(layout, float(capacity.budget), running)
     now = workload.prompt + workload.generate
     if longest is None:
         return

@@ -242,13 +242,27 @@ def _width(parts: list[Part], hidden: int) -> float:
     return max(by_layer.values(), default=0.0) / (3 * hidden)
 
 
+def kv_budget(scenario: Scenario, memory: Memory, book: Notebook) -> float:
+    """Return the bytes for KV on one GPU: the pool, or the blocks that `--num-blocks` makes of it."""
+    blocks, pool = scenario.settings.num_blocks, float(memory.kv_pool)
+    if blocks is None or memory.block_bytes is None:
+        return pool
+    size = blocks * float(memory.block_bytes)
+    if size > pool:
+        book.warn(
+            f"--num-blocks: {blocks:,} blocks take {size / 1e9:.1f} GB, more than the {pool / 1e9:.1f} GB "
+            "left for KV"
+        )
+    return size
+
+
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
     """Return the bytes that the target concurrency reserves against the pool, per GPU."""
     tokens = scenario.workload.prompt + scenario.workload.generate
     session = float(layout.occupied(tokens))
     running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
     need = session * running
-    budget = float(memory.kv_pool)
+    budget = kv_budget(scenario, memory, book)
     sessions = layout.sessions(budget, tokens) * scenario.settings.dp
     return Capacity(
         need=need,

@@ -108,7 +108,7 @@ class Plan:
             prefill=prefill,
             offload=offload,
             eviction=eviction_of(speed, decode, offload, book),
-            flips=flips_of(scenario, layout, speed, memory, capacity, bandwidth, offload),
+            flips=flips_of(scenario, layout, speed, capacity, bandwidth, offload),
             cost_per_million_tokens=_cost(scenario, float(decode.tokens_per_second)),
             host=host,
             tornado=tornado,
