@@ -22,6 +22,7 @@ PAGES = (
     "hardware",
     "json",
     "accuracy",
+    "quota",
     "peers",
 )
 """Names of the pages; the writer of each has the same name, with `_page` behind it."""

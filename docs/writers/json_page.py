@@ -10,6 +10,7 @@ from docs.writers.markdown import anchor, code, codes, document, prose, table
 from docs.writers.source import field_comments, summary
 from kvcalc.listings import formulas_table, hardware_table, models_table
 from kvcalc.output.schema import RESULTS
+from kvcalc.quota.controls import controls_table
 from kvcalc.results import UNLIMITED, KVResult, Result
 from kvcalc.tables import Table
 
@@ -62,7 +63,12 @@ def page() -> str:
 
 def _lists() -> tuple[Table, ...]:
     """Return the lists that commands print, without their rows."""
-    return models_table(NOTHING), hardware_table(NOTHING), replace(formulas_table(), rows=())
+    return (
+        models_table(NOTHING),
+        hardware_table(NOTHING),
+        replace(formulas_table(), rows=()),
+        controls_table(),
+    )
 
 
 def _list(listed: Table) -> list[str]:

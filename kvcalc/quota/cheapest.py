@@ -149,7 +149,7 @@ class _Greedy:
             ok &= moved[count] - moved[: count + 1] <= self.room
             ok &= moved[: count + 1] == moved[np.minimum(splits, 0 if restored else first)]
             if ok.any():
-                returns = (splits < count) | (np.cumsum(np.append(0, one.returns[:count])) > 0)
+                returns = (moved[count] > moved[: count + 1]) | one.returns[:count].any()
                 total = drop[: count + 1] + keep[count] - keep[: count + 1]
                 total = np.where(ok, total + np.where(returns & (not restored), one.setup, 0.0), math.inf)
                 split = int(np.argmin(total))
@@ -184,7 +184,9 @@ class _Greedy:
             for place in range(count)
         ]
         self.moves += moves_by_means(index, means)
-        return count == one.count, restored or bool(split < count or one.returns[:count].any())
+        return count == one.count, restored or bool(
+            one.returns[:count].any() or (~one.copied[split:count]).any()
+        )
 
 
 def moves_by_means(segment: int, means: Sequence[str], first: int = 0) -> list[Move]:

@@ -225,8 +225,9 @@ def _tokens(one: Section, key: str) -> int:
         value = str(value)
     if not isinstance(value, str):
         one.fail(key, "tokens, such as 32k")
+    number = value.strip().removesuffix("s").removesuffix("token")
     try:
-        return to_tokens(value)
+        return to_tokens(number)
     except UnitError as error:
         raise ProfileError(f"{one.where(key)}: {error}") from None
 

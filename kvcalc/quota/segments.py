@@ -195,16 +195,19 @@ def _recompute(
 ) -> Numbers:
     """Return the time of computing each block again, given that the ones behind it are computed too.
 
-    Differences of whole tails, so that they add up to what the tail costs.  A recurrent state cannot be
-    had without the whole context.
+    Differences of whole tails, so that they add up to what the tail costs.  A recurrent state cannot be had
+    without the whole context.
     """
     width = np.array([one.tokens for one in ledger.groups])[group]
     states = np.array([one.state for one in ledger.groups])[group]
-    ends = np.minimum(start + width, lengths[segment])
-    ends = np.where(states, lengths[segment], ends)
-    end = np.maximum.reduceat(ends, bounds[:-1])[segment]
-    new = np.maximum(0, end - start).astype(float)
-    cached = start.astype(float)
+    ends = np.where(states, lengths[segment], np.minimum(start + width, lengths[segment]))
+    deeper = np.append(np.iinfo(np.int64).max, start[:-1])
+    deeper[bounds[:-1]] = np.iinfo(np.int64).max
+    # What stays between two blocks, and what a block of another group covers, is not computed again.
+    own = np.maximum(0, np.minimum(ends, deeper) - start).astype(float)
+    total = np.cumsum(own)
+    new = total - (total - own)[bounds[:-1]][segment]
+    cached = np.maximum.reduceat(ends, bounds[:-1])[segment] - new
     whole = np.logical_or.reduceat(states, bounds[:-1])[segment]
     new, cached = np.where(whole, lengths[segment], new), np.where(whole, 0.0, cached)
     tails = np.asarray(rates.recompute(new, cached), dtype=float)

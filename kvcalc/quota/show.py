@@ -23,6 +23,8 @@ def show(ledger: Ledger, rule: str = RULES[0]) -> tuple[QuotaShowResult, tuple[C
     rows = _rows(ledger, holdings, rule)
     pool = _totals(ledger, book)
     _warn(ledger, rows, pool, book)
+    groups, admission = _groups(ledger, book), admission_of(ledger, book)
+    neighbours = neighbours_of(ledger, book)
     result = QuotaShowResult(
         inputs={"ledger": ledger.file, "rule": rule},
         sources={},
@@ -31,10 +33,10 @@ def show(ledger: Ledger, rule: str = RULES[0]) -> tuple[QuotaShowResult, tuple[C
         rule=rule,
         bytes_per_token=ledger.bytes_per_token,
         pool=pool,
-        groups=_groups(ledger, book),
+        groups=groups,
         rows=rows,
-        admission=admission_of(ledger, book),
-        neighbours=neighbours_of(ledger, book),
+        admission=admission,
+        neighbours=neighbours,
     )
     return result, tuple(book.calls)
 
@@ -110,6 +112,8 @@ def _compressed(holdings: Holdings, cold: Flags) -> Numbers:
     ledger, total = holdings.ledger, np.zeros(len(holdings.ledger.tenants))
     groups = ledger.group_of[holdings.block]
     for index, group in enumerate(ledger.groups):
+        if group.state:  # a recurrent state is not compressed
+            continue
         chosen = cold & (groups == index)
         counts = np.bincount(holdings.tenant[chosen], minlength=total.size).astype(float)
         total += (counts - np.asarray(compressed_blocks(counts, RATIO))) * group.bytes

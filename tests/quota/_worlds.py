@@ -13,7 +13,7 @@ def rates(out=1e6, back=2e6, setup=0.0, per_token=1e-4):
     return Rates(out=out, back=back, setup=setup, recompute=lambda new, cached: new * per_token, ratio=2.0)
 
 
-def world(seed, blocks=12, tenants=2, wild=False):
+def world(seed, blocks=12, tenants=2, wild=False, sessions_most=6, fresh_most=5):
     """A random ledger with at most `blocks` blocks in use; `wild` ones share any block with anybody."""
     dice = random.Random(seed)
     names = [f"t{i}" for i in range(tenants)]
@@ -22,10 +22,10 @@ def world(seed, blocks=12, tenants=2, wild=False):
     chains = [[]]
     sessions = []
     used = 0
-    for index in range(dice.randint(1, 6)):
+    for index in range(dice.randint(1, sessions_most)):
         base = list(dice.choice(chains))
         base = base[: dice.randint(0, len(base))]
-        fresh = [free.pop() for _ in range(dice.randint(0, min(5, blocks - used)))]
+        fresh = [free.pop() for _ in range(dice.randint(0, min(fresh_most, blocks - used)))]
         used += len(fresh)
         chain = base + fresh
         if wild and chains:
