@@ -20,6 +20,9 @@ SCHEMA = "kvcalc.ledger/1"
 MAX_JSON_BYTES = 2**30
 """Largest JSON ledger that is read [byte]: ten million blocks as single numbers are about 80 MB."""
 
+MOST = 2**48
+"""Blocks or tokens above which a count is a mistake [1]."""
+
 _TOP = ("schema", "block", "groups", "pool", "tenants", "sessions")
 _EXCEPTIONS = ("shared", "pinned", "leased", "copies")
 _TENANT = ("quota", "kind", "floor", "active", "lengths", "arrivals", "check", "writes", "reuse_gap")
@@ -113,6 +116,8 @@ def _pool(section: Section) -> tuple[tuple[Group, ...], tuple[Pool, ...], Host]:
     if isinstance(pool.data["blocks"], Mapping):
         own = pool.section("blocks")
         sizes = {name: _positive(own, name) for name in own.data}
+        if not sizes:
+            pool.fail("blocks", "a number of blocks for each group")
     else:
         sizes = {"": _positive(pool, "blocks")}
     pools, first = [], 0
@@ -234,8 +239,8 @@ def _tokens(one: Section, key: str) -> int:
 
 def _positive(one: Section, key: str) -> int:
     value = one.integer(key)
-    if value <= 0:
-        one.fail(key, "a whole number above 0")
+    if not 0 < value < MOST:
+        one.fail(key, "a whole number above 0" if value <= 0 else f"less than {MOST}")
     return value
 
 

@@ -131,6 +131,8 @@ WRONG = [
     (("block", "bytes"), -5, ["block.bytes", "-5"]),
     (("block", "tokens"), 0, ["block.tokens", "0"]),
     (("pool", "blocks"), -1, ["pool.blocks", "-1"]),
+    (("pool", "blocks"), {}, ["pool.blocks", "for each group"]),
+    (("pool", "blocks"), 10**30, ["pool.blocks", "less than"]),
     (("pool", "dram_watermark"), 1.2, ["pool.dram_watermark", "1.2"]),
     (("pool", "dram_used"), "1 GB", ["pool.dram_used", "more than"]),
     (("tenants",), None, ["tenants", "missing"]),
