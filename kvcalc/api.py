@@ -35,7 +35,7 @@ from kvcalc.results import (
     RestoreResult,
     Weights,
 )
-from kvcalc.scenario import Overrides, Scenario
+from kvcalc.scenario import Overrides, Scenario, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -317,9 +317,9 @@ def plan_batch(
     model: str,
     on: str | None = None,
     *,
-    prompt: "ArrayLike" = 4096,
-    generate: "ArrayLike" = 512,
-    concurrency: "ArrayLike" = 1,
+    prompt: "ArrayLike" = Workload.prompt,
+    generate: "ArrayLike" = Workload.generate,
+    concurrency: "ArrayLike" = Workload.concurrency,
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> "BatchResult":
     """Answer memory, prefill and decode for arrays of loads on one launch of one model on one machine.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 LOADS = ("prompt", "generate", "concurrency")
 """Keys that vary inside a batch; all others are of its launch."""
 
-DEFAULTS = Workload()
-
 Rows = NDArray[np.intp]
 
 
@@ -29,9 +27,9 @@ def plan_batch(
     model: str,
     on: str | None = None,
     *,
-    prompt: ArrayLike = DEFAULTS.prompt,
-    generate: ArrayLike = DEFAULTS.generate,
-    concurrency: ArrayLike = DEFAULTS.concurrency,
+    prompt: ArrayLike = Workload.prompt,
+    generate: ArrayLike = Workload.generate,
+    concurrency: ArrayLike = Workload.concurrency,
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> BatchResult:
     """Answer arrays of loads; see `kvcalc.api.plan_batch`."""
@@ -130,9 +128,9 @@ def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray
     for name in LOADS:
         values = group.get(name)
         if values is None:
-            columns.append(np.full(len(group), float(getattr(DEFAULTS, name))))
+            columns.append(np.full(len(group), float(getattr(Workload, name))))
         elif values.dtype.kind in "iuf":
-            columns.append(values.fillna(getattr(DEFAULTS, name)).to_numpy(dtype=float))
+            columns.append(values.fillna(getattr(Workload, name)).to_numpy(dtype=float))
         else:
             return False  # texts with units, read one by one
     texts = Loads(*columns)

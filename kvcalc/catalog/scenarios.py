@@ -26,6 +26,7 @@ _MAY_BE_ZERO = frozenset(
         *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers", "draws", "seed"),
     }
 )
+_MOST = 10**12  # no count or number of tokens is larger; beyond, bytes are no longer exact in a float
 
 
 @record
@@ -245,7 +246,7 @@ def _in_range(key: Key, value: int) -> int:
     least = 0 if key.name in _MAY_BE_ZERO else 1
     if value < least:
         raise SettingsError(f"{value} must be {least} or more")
-    if value > 10**12:
+    if value > _MOST:
         raise SettingsError(f"{value} is too large")
     return value
 
@@ -268,8 +269,9 @@ def _settings(values: Mapping[str, Any], hardware: Hardware) -> tuple[EngineSett
             if "tp" in values
             else f"gpus {gpus} cannot be divided into pp {pp} x dp {dp}"
         )
-    chosen = {"compute_capability": hardware.device.compute_capability or 9.0, **values, "tp": tp}
-    return EngineSettings(**_engine_fields(chosen)), gpus
+    capability = hardware.device.compute_capability
+    known = {} if capability is None else {"compute_capability": capability}
+    return EngineSettings(**_engine_fields({**known, **values, "tp": tp})), gpus
 
 
 def _engine_fields(values: Mapping[str, Any]) -> dict[str, Any]:

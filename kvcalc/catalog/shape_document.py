@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 from kvcalc.errors import ProfileError, did_you_mean
 from kvcalc.shapes.components import (
+    MOST_ELEMENTS,
     Attention,
     Component,
     Growth,
@@ -106,7 +107,7 @@ class Reader:
         value = self.data.get(key, default)
         if value is None:
             raise ProfileError(f"{self.where}: {key}: missing")
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**48:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_ELEMENTS:
             raise ProfileError(f"{self.where}: {key}: {value!r} is not a whole number >= 0")
         return value
 

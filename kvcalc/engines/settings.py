@@ -43,4 +43,4 @@ class EngineSettings:
     unified: bool = True  # llama.cpp: one stream of cells shared by all slots
     ubatch: int = 512
     swap_space: float = 4 * 2**30  # vLLM V0's CPU swap per rank [byte]
-    compute_capability: float = 9.0
+    compute_capability: float = 9.0  # of the device; Hopper where it has none or is not known

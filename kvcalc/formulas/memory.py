@@ -11,6 +11,15 @@ LOGIT_BYTES = 6
 MIB = 2**20
 """Bytes of a mebibyte [byte]."""
 
+# What SGLang leaves out of its static share; the source is that of `static_share`.
+_FIXED = 512 * MIB  # context and libraries [byte]
+_PER_TOKEN = 1.5 * MIB  # activations of a prefill chunk [byte/token]
+_SMALLEST_CHUNK = 2048  # tokens that every chunk counts as at least
+_PER_GRAPH = 2 * MIB  # of each sequence in the largest captured batch [byte]
+_PER_RANK = 128 * MIB  # communication buffers [byte]
+_LARGE_DEVICE = 60 * 1024 * MIB  # memory above which the least is left out [byte]
+_LEAST_LEFT_OUT = 10 * 1024 * MIB  # on a large device [byte]
+
 
 def activation_bytes(
     tokens: Tokens, hidden: Count, width: Count, element: Bytes, tp: Count = 1.0, experts: Count = 0.0
@@ -129,10 +138,11 @@ def static_share(total: Bytes, chunk: Tokens, graph_batch: Count, ranks: Count =
     >>> print(static_share(81559 * 2**20, 8192, 256))
     0.835
     """
-    mib = 512 + 1.5 * np.maximum(not_negative(chunk, "chunk"), 2048)
-    mib = mib + 2 * not_negative(graph_batch, "graph_batch") + 128 * not_negative(ranks, "ranks")
-    large = positive(total, "total") > 60 * 1024 * MIB
-    left_out = select(large, np.maximum(mib, 10 * 1024), mib) * MIB
+    needed = _FIXED + _PER_TOKEN * np.maximum(not_negative(chunk, "chunk"), _SMALLEST_CHUNK)
+    needed = needed + _PER_GRAPH * not_negative(graph_batch, "graph_batch")
+    needed = needed + _PER_RANK * not_negative(ranks, "ranks")
+    large = positive(total, "total") > _LARGE_DEVICE
+    left_out = select(large, np.maximum(needed, _LEAST_LEFT_OUT), needed)
     return share(1 - left_out / total, "what is left of total")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kvcalc.errors import ProfileError
+from kvcalc.shapes.components import MOST_ELEMENTS
 
 INDEX = "model.safetensors.index.json"
 
@@ -108,7 +109,7 @@ def _tensor(tensor: object, where: str) -> tuple[str, int]:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(begin), int(end)]}:
             if dtype not in _BITS:
                 raise ProfileError(f"{where}: dtype {dtype!r:.20} is not known")
-            if all(type(side) is int and 0 <= side < 2**48 for side in shape):
+            if all(type(side) is int and 0 <= side < MOST_ELEMENTS for side in shape):
                 if end - begin == prod(shape) * _BITS[dtype] // 8:
                     return dtype, end - begin
                 raise ProfileError(f"{where}: shape and offsets disagree")

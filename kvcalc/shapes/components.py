@@ -25,6 +25,9 @@ Storage = Literal["kv", "index", "conv", "state", "float32"]
 """Which precision choice applies: the KV dtype, the indexer's, the convolution state's (model dtype
 unless an engine says otherwise), the recurrent state's (`mamba_ssm_dtype`), or always fp32."""
 
+MOST_ELEMENTS = 2**48
+"""No dimension or count of elements reaches this [1]: known models have 2^41 parameters at most, and the
+bytes of so many elements are still exact in a float."""
 
 GrowthKind = Literal["linear", "window", "chunk", "constant", "strided"]
 

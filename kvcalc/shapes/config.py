@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kvcalc.errors import UnsupportedModelError
+from kvcalc.shapes.components import MOST_ELEMENTS
 from kvcalc.shapes.harmless_keys import suspicious
 
 NESTED = (
@@ -165,7 +166,7 @@ class Config:
     def _whole(self, name: str, value: Any) -> int:  # noqa: ANN401
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
             raise UnsupportedModelError(f"{self.where}: {name}: {value!r:.60} is not a whole number")
-        if not 0 <= value < 2**48:
+        if not 0 <= value < MOST_ELEMENTS:
             raise UnsupportedModelError(f"{self.where}: {name}: {value!r:.60} is out of range")
         return int(value)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvcalc.errors import ProfileError
+from kvcalc.shapes.components import MOST_ELEMENTS
 
 MAX_KEYS = 65_536
 """Most metadata keys that are read; real files have 20 to 60."""
@@ -228,7 +229,7 @@ class _Cursor:
         if kind not in GGML_TYPES:
             raise ProfileError(f"{self.where}: {name}: ggml type {kind} is not known")
         info = TensorInfo(name, dimensions, GGML_TYPES[kind])
-        if not 0 < info.elements < 2**48 or dimensions[0] % info.type.block:
+        if not 0 < info.elements < MOST_ELEMENTS or dimensions[0] % info.type.block:
             sizes = " x ".join(map(str, dimensions))
             raise ProfileError(f"{self.where}: {name}: {sizes} is no size of a {info.type.name} tensor")
         return info
