@@ -20,6 +20,10 @@ LENGTHS = (
 STRETCHING = ("linear", "dynamic", "yarn")
 """RoPE scalings whose `factor` stretches the trained length; others are already in the length."""
 
+STRETCHED = ("gemma3", "gemma3_text")
+"""Model types that declare the stretched length beside the factor, which vLLM skips for them too
+(https://github.com/vllm-project/vllm/blob/main/vllm/config/model.py, _get_and_verify_max_len)."""
+
 
 def longest_context(config: Config) -> int | None:
     """Return the longest context in tokens, or None when the config does not say."""
@@ -27,7 +31,9 @@ def longest_context(config: Config) -> int | None:
     if not lengths:
         return None
     scaling = config.own("rope_scaling", "rope_parameters")
-    return int(_stretched(min(lengths), scaling)) if isinstance(scaling, Mapping) else min(lengths)
+    if config.model_type in STRETCHED or not isinstance(scaling, Mapping):
+        return min(lengths)
+    return int(_stretched(min(lengths), scaling))
 
 
 def _stretched(length: int, scaling: Mapping[str, Any]) -> float:

@@ -230,6 +230,17 @@ def test_flops_are_told_query_heads_and_widths():
             131072,
         ),
         ({"max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8}}, 131072),
+        # Gemma 3's 128 Ki are what its factor of 8 makes of 16 Ki
+        (
+            {
+                "model_type": "gemma3_text",
+                "sliding_window": 1024,
+                "query_pre_attn_scalar": 128,
+                "max_position_embeddings": 131072,
+                "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+            },
+            131072,
+        ),
     ],
 )
 def test_longest_context(more, expected):
