@@ -16,6 +16,7 @@ from kvcalc.formulas.decode import (
     decode_step_time,
     tokens_per_second,
 )
+from kvcalc.formulas.prefill import dense_flop_per_token
 from kvcalc.formulas.speculation import accepted_tokens, speculative_step_time
 from kvcalc.parameters import Parameters
 from kvcalc.planning.notebook import Notebook
@@ -177,7 +178,7 @@ class DecodeModel:
             from kvcalc.planning.adapters import adapter_parameters
 
             own += adapter_parameters(self.scenario, self.parameters)
-        return 2.0 * own
+        return float(dense_flop_per_token(own))
 
     def sequence_flops(self, context: Tokens) -> Flop:
         """Operations of one sequence in one step on one GPU, latents attended to as they are cached."""

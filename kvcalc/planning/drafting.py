@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kvcalc.engines.layout import Layout
+from kvcalc.formulas.prefill import dense_flop_per_token
 from kvcalc.parameters import Parameters
 from kvcalc.parameters.counts import Part
 from kvcalc.planning.reads import KvReads, WeightReads, absorbed, draft_reads, kv_reads
@@ -61,7 +62,7 @@ def draft_of(scenario: Scenario, parameters: Parameters | None, layout: Layout) 
         weights=draft_reads(parts, scenario.settings),
         kv=kv_reads(layout.per_gpu, components, draft=True),
         components=tuple(map(absorbed, components)),
-        flop_per_token=2.0 * active,
+        flop_per_token=float(dense_flop_per_token(active)),
         layers=layers,
         hidden=hidden,
     )

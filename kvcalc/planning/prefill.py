@@ -117,7 +117,7 @@ class PrefillModel:
 
     @property
     def _head(self) -> float:
-        return 0.0 if self.parameters is None else 2.0 * self.parameters.lm_head_matmul
+        return 0.0 if self.parameters is None else float(dense_flop_per_token(self.parameters.lm_head_matmul))
 
     def _attention(self, new: Tokens, cached: Tokens) -> Flop:
         components = self.scenario.model.shape.components_for(self.scenario.settings.engine)

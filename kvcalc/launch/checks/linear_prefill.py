@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kvcalc.formulas.prefill import dense_flop_per_token
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.planning.work import attention_work
@@ -18,7 +19,7 @@ def attention_share(deployment: Deployment) -> float | None:
         return None
     parts = model.shape.components_for(deployment.scenario.settings.engine)
     attention = float(attention_work(parts, float(deployment.prompt)))
-    weights = 2.0 * model.parameters.matmul_active * deployment.prompt
+    weights = float(dense_flop_per_token(model.parameters.matmul_active)) * deployment.prompt
     return attention / (attention + weights)
 
 
