@@ -36,11 +36,13 @@ MAY_IMPORT = {
 """Module or package -> the others that it may import; what is not listed here is held against OUTER."""
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
-FACADES += ("launch.planning", "launch.question", "quota.api")
+FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))
-APPLIED = ("eviction", "quota", "launch")
+PARTS = {name.split(".")[1] for name in MODULES if "." in name} - {"__main__"}
+APPLIED = sorted(PARTS - set(MAY_IMPORT) - set(INNER) - OUTER)
+"""What builds on the core, such as `eviction` and `quota`; a new package is one of these."""
 
 
 def imported(file: Path) -> set[str]:
