@@ -236,7 +236,7 @@ _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(
     {
         **{"tokens": "token", "encoder_tokens": "token", "swap_space": "byte", "bandwidth": "byte/second"},
-        **{"need": "byte", "bytes_per_token": "byte/token", "deadline": "second"},
+        **{"need": "byte", "bytes_per_token": "byte/token", "deadline": "second", "interval": "second"},
     }
 )
 """Inputs that are quantities without being keys: arguments of one command, or settings of an engine."""
@@ -258,7 +258,12 @@ _RANKING = (
     ),
     *("compute_capability", "weights_dtype", "prefill_rate", "calibrate", "queue"),
 )
-_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType({"evict rank": _RANKING})
+_ENGINE = (
+    *("gpus", "tp", "pp", "dp", "ep", "dcp", "kv_dtype", "engine", "engine_version", "block_size"),
+    *("page_size", "max_len", "max_batched_tokens", "max_seqs", "spec_tokens", "hybrid_manager"),
+    *("compute_capability", "utilization", "weights_dtype"),
+)
+_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType({"evict rank": _RANKING, "diagnose": _ENGINE})
 """Keys that a command takes although they are listed with others."""
 
 

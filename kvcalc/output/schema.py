@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
+from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
 from kvcalc.profile_results import HardwareResult
@@ -40,6 +41,7 @@ RESULTS: tuple[type[Result], ...] = (
     QuotaReclaimResult,
     RankResult,
     SimulateResult,
+    DiagnoseResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}

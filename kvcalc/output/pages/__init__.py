@@ -20,6 +20,7 @@ _MODULES = {
     "kvcalc.quota-reclaim/1": "kvcalc.output.pages.quota_reclaim",
     "kvcalc.evict-rank/1": "kvcalc.output.pages.evict_rank",
     "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
+    "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

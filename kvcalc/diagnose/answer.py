@@ -1,0 +1,127 @@
+"""`kvcalc diagnose`: metrics, log and GPUs in, figures and verdicts out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kvcalc.api import scenario
+from kvcalc.catalog import models
+from kvcalc.catalog.scenarios import Question, engine_settings
+from kvcalc.diagnose.figures import Readings, engines_of, readings_of
+from kvcalc.diagnose.gpus import GpuFacts, read_gpus
+from kvcalc.diagnose.logs import LogFacts, read_log
+from kvcalc.diagnose.prediction import compared
+from kvcalc.diagnose.results import Comparison, DiagnoseResult, Missing
+from kvcalc.diagnose.scrape import read_scrape
+from kvcalc.diagnose.verdicts import signs_of, verdicts_of, warnings_of
+from kvcalc.engines import lay_out
+from kvcalc.errors import SettingsError
+from kvcalc.planning.memory import memory_of
+from kvcalc.planning.notebook import Notebook
+
+_SIGNS = (
+    *("usage", "waiting", "preemptions_per_second", "recomputed_share", "repeat_share"),
+    *("total_p50", "total_p99"),
+)
+
+
+def diagnose(
+    metrics: Sequence[str] = (),
+    log: str | None = None,
+    gpus: str | None = None,
+    seconds: float | None = None,
+    question: Question | None = None,
+) -> DiagnoseResult:
+    """Answer whether it is the policy, the layout or too little compute.
+
+    Parameters
+    ----------
+    metrics : one scrape, or an earlier and a later one: files or URLs of Prometheus text
+    log : an engine's log
+    gpus : nvidia-smi's CSV
+    seconds : between two scrapes
+    question : model, machine and engine, to predict the KV size that the log prints
+    """
+    if not metrics and log is None and gpus is None:
+        raise SettingsError("nothing to read; give metrics, --log or --gpu-csv")
+    if len(metrics) > 2:
+        raise SettingsError("more than two scrapes; give an earlier and a later one")
+    if len(metrics) == 2 and seconds is None:
+        raise SettingsError("--interval: missing; say how long after the first scrape the second was made")
+    scrapes = [read_scrape(source) for source in metrics]
+    found = readings_of(scrapes, seconds if len(scrapes) == 2 else None) if scrapes else Readings((), None)
+    facts = read_log(log) if log else None
+    smi = read_gpus(gpus) if gpus else None
+    _say_log(found, facts)
+    _say_gpus(found, smi)
+    book = Notebook()
+    comparison = _comparison(question, facts, book)
+    busy = None if smi is None else smi.utilization
+    signs = signs_of({name: found.value(name) for name in _SIGNS}, facts, busy)
+    return DiagnoseResult(
+        inputs=_inputs(metrics, log, gpus, seconds, question),
+        sources=book.sources,
+        warnings=(*warnings_of(signs), *book.warnings),
+        assumptions=tuple(book.assumptions),
+        engines=tuple(dict.fromkeys((*engines_of(found.scrapes), *(facts.engines if facts else ())))),
+        figures=tuple(found.figures.values()),
+        missing=tuple(Missing(name, why) for name, why in found.missing.items() if name not in found.figures),
+        verdicts=verdicts_of(signs, comparison),
+        kv_tokens=comparison,
+        kv_bytes=None if facts is None else facts.kv_bytes,
+    )
+
+
+def _say_log(found: Readings, facts: LogFacts | None) -> None:
+    if facts is None:
+        return
+    told = (
+        ("log_usage", facts.usage, "1"),
+        ("log_hit_rate", facts.hit_rate, "1"),
+        ("log_kv_tokens", facts.kv_tokens, "token"),
+        ("log_kv_bytes", facts.kv_bytes, "byte"),
+    )
+    for name, value, unit in told:
+        if value is not None:
+            found.say(name, value, unit, facts.file)
+    if facts.preemptions:
+        found.say("log_preemptions", float(facts.preemptions), "1", facts.file)
+    if facts.out_of_memory:
+        found.say("log_out_of_memory", float(facts.out_of_memory), "1", facts.file)
+
+
+def _say_gpus(found: Readings, smi: GpuFacts | None) -> None:
+    if smi is None:
+        return
+    for name, value in (("gpu_utilization", smi.utilization), ("gpu_memory", smi.memory)):
+        if value is None:
+            found.lack(name, "nvidia-smi does not say")
+        else:
+            found.say(name, value, "1", "nvidia-smi")
+
+
+def _comparison(question: Question | None, facts: LogFacts | None, book: Notebook) -> Comparison | None:
+    if facts is None or question is None or question.model is None:
+        return None
+    if question.hardware is None:
+        return compared(models.load(question.model).shape, engine_settings(question), facts, None)
+    asked = scenario(question)
+    layout = lay_out(asked.model.shape, asked.settings)
+    pool = float(memory_of(asked, layout, book).kv_pool)
+    return compared(asked.model.shape, asked.settings, facts, pool)
+
+
+def _inputs(
+    metrics: Sequence[str],
+    log: str | None,
+    gpus: str | None,
+    seconds: float | None,
+    question: Question | None,
+) -> dict[str, Any]:
+    return {
+        "metrics": list(metrics),
+        "log": log,
+        "gpu_csv": gpus,
+        "interval": seconds,
+        "model": None if question is None else question.model,
+        "on": None if question is None else question.hardware,
+    }
