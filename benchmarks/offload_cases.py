@@ -5,14 +5,12 @@ The rows are those of `truth/offload_cases.jsonl` in the folder of shared refere
 `tests/truth/test_offload.py` scores the even ones.
 """
 
-import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from prefill_cases import FILE, IN_WORDS, MACHINES, MODELS
+from prefill_cases import IN_WORDS, MACHINES, MODELS, cases_of
 
 from kvcalc import api
 from kvcalc.engines import lay_out
@@ -179,19 +177,7 @@ def _speed(model: str, machine: str, tokens: int, said: tuple[tuple[str, object]
 
 def read_cases() -> tuple[list[Case], dict[str, str]]:
     """Return the rows that can be asked, and why each of the others cannot."""
-    rows = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-    cases: list[Case] = []
-    left_out: dict[str, str] = {}
-    numbers: Counter[str] = Counter()
-    for row in rows:
-        if row["kind"] in KINDS:
-            numbers[row["kind"]] += 1
-            found = _case(row, numbers[row["kind"]])
-            if isinstance(found, Case):
-                cases.append(found)
-            else:
-                left_out[row["id"]] = found
-    return cases, left_out
+    return cases_of(KINDS, _case)
 
 
 def _case(row: Mapping, number: int) -> Case | str:

@@ -8,9 +8,10 @@ beside the repository or where KVCALC_SHARED says.  `fit_prefill.py` fits on som
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kvcalc import api
 from kvcalc.engines import lay_out
@@ -101,18 +102,24 @@ class Case:
 
 def read_cases() -> tuple[list[Case], dict[str, str]]:
     """Return the rows that name model, machine and layout, and why each of the others is left out."""
-    rows = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-    cases: list[Case] = []
+    return cases_of(KINDS, _case)
+
+
+def cases_of(
+    kinds: Collection[str], case_of: Callable[[Mapping, int], Any]
+) -> tuple[list[Any], dict[str, str]]:
+    """Return what `case_of` makes of each row and its number among its kind, and why it makes nothing."""
+    cases: list[Any] = []
     left_out: dict[str, str] = {}
-    counted_rows: Counter[str] = Counter()
-    for row in rows:
-        if row["kind"] in KINDS:
-            counted_rows[row["kind"]] += 1
-            found = _case(row, counted_rows[row["kind"]])
-            if isinstance(found, Case):
-                cases.append(found)
-            else:
+    numbers: Counter[str] = Counter()
+    for row in map(json.loads, FILE.read_text(encoding="utf-8").splitlines()):
+        if row["kind"] in kinds:
+            numbers[row["kind"]] += 1
+            found = case_of(row, numbers[row["kind"]])
+            if isinstance(found, str):
                 left_out[row["id"]] = found
+            else:
+                cases.append(found)
     return cases, left_out
 
 

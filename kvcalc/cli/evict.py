@@ -105,12 +105,10 @@ def simulate(
 
 
 def _draw(result: "SimulateResult", file: str) -> None:
-    from kvcalc.documents import replacing
+    from kvcalc.documents import write_bytes
     from kvcalc.output.load_picture import picture
 
-    drawn = picture(result, file)
-    with replacing(file) as beside:
-        beside.write_bytes(drawn)
+    write_bytes(file, picture(result, file))
 
 
 @contextmanager

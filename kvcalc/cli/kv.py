@@ -60,9 +60,7 @@ def kv(
 
 
 def _draw(growth: "GrowthCurve", title: str, file: str) -> None:
-    from kvcalc.documents import replacing
+    from kvcalc.documents import write_bytes
     from kvcalc.output.chart import picture
 
-    drawn = picture(growth, title, file)
-    with replacing(file) as beside:
-        beside.write_bytes(drawn)
+    write_bytes(file, picture(growth, title, file))

@@ -63,9 +63,7 @@ def restore(
 
 
 def _draw(curve: "BreakEvenCurve", file: str) -> None:
-    from kvcalc.documents import replacing
+    from kvcalc.documents import write_bytes
     from kvcalc.output.chart import break_even_picture
 
-    drawn = break_even_picture(curve, file)
-    with replacing(file) as beside:
-        beside.write_bytes(drawn)
+    write_bytes(file, break_even_picture(curve, file))

@@ -4,7 +4,7 @@ from kvcalc.documents.dialect import dump_yaml, parse_yaml
 from kvcalc.documents.limits import MAX_BYTES, MAX_DEPTH, Document
 from kvcalc.documents.reading import Readable, parse_json, read, read_text
 from kvcalc.documents.section import Section, describe, to_quantity
-from kvcalc.documents.writing import replacing, write_text
+from kvcalc.documents.writing import replacing, write_bytes, write_text
 
 __all__ = [
     "MAX_BYTES",
@@ -20,5 +20,6 @@ __all__ = [
     "read_text",
     "replacing",
     "to_quantity",
+    "write_bytes",
     "write_text",
 ]

@@ -40,3 +40,9 @@ def write_text(path: "str | Path", text: str) -> None:
     """Write a text file whole or not at all."""
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_bytes(path: "str | Path", content: bytes) -> None:
+    """Write a file of bytes, such as a picture, whole or not at all."""
+    with replacing(path) as beside:
+        beside.write_bytes(content)
