@@ -89,23 +89,12 @@ def hardware_from_document(data: Document, file: str) -> Hardware:
     top.check((*_REQUIRED, *_BANDS), (*_OPTIONAL, *_OPTIONAL_BANDS))
     if top.data["schema"] != SCHEMA:
         raise ProfileError(f"{top.where('schema')}: expected {SCHEMA}, not {top.data['schema']!r}")
-    sources = {key: source(top.section("sources").section(key)) for key in top.section("sources").data}
-    reader = Reader(sources, {})
+    reader = Reader.of(top)
     parts: dict[str, Any] = {
         key: reader.part(part, top.section(key)) for key, part in _SECTIONS.items() if key in top
     }
     parts |= {key: reader.band(top, key) for key in (*_BANDS, *_OPTIONAL_BANDS) if key in top}
-    return Hardware(
-        name=top.text("name"),
-        title=top.text("title"),
-        vendor=top.text("vendor"),
-        aliases=top.texts("aliases") if "aliases" in top else (),
-        note=top.text("note") if "note" in top else None,
-        origin=file,
-        sources=MappingProxyType(sources),
-        provenance=MappingProxyType(reader.provenance),
-        **parts,
-    )
+    return Hardware(**reader.head(top, file), vendor=top.text("vendor"), **parts)
 
 
 def source(section: Section) -> Source:
@@ -118,8 +107,26 @@ def source(section: Section) -> Source:
 class Reader:
     """Reads values and keeps where each came from."""
 
-    sources: Mapping[str, Source]
+    sources: dict[str, Source]
     provenance: dict[str, Provenance]
+
+    @classmethod
+    def of(cls, top: Section) -> "Reader":
+        """Return a reader of the values that cite the sources of a profile."""
+        listed = top.section("sources")
+        return cls({key: source(listed.section(key)) for key in listed.data}, {})
+
+    def head(self, top: Section, file: str) -> dict[str, Any]:
+        """Return the fields that profiles of every kind have; those of its values follow as they are read."""
+        return {
+            "name": top.text("name"),
+            "title": top.text("title"),
+            "aliases": top.texts("aliases") if "aliases" in top else (),
+            "note": top.text("note") if "note" in top else None,
+            "origin": file,
+            "sources": MappingProxyType(self.sources),
+            "provenance": MappingProxyType(self.provenance),
+        }
 
     def part(self, part: type, section: Section) -> Any:  # noqa: ANN401 - an instance of `part`
         """Read a section into its dataclass."""

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields
 from types import MappingProxyType
 from typing import Any
 
-from kvcalc.catalog.hardware_document import Reader, source, units
+from kvcalc.catalog.hardware_document import Reader, units
 from kvcalc.documents import Document, Section
 from kvcalc.errors import ProfileError, did_you_mean
 from kvcalc.profiles import Drive, Host, Instance, Nic, Profile
@@ -38,21 +38,11 @@ def part_from_document(data: Document, file: str) -> Profile:
     optional = tuple(item.name for item in own if item.default is not MISSING)
     required = tuple(item.name for item in own if item.name not in optional)
     top.check(("schema", "name", "title", "sources", *required), ("aliases", "note", *optional))
-    listed = top.section("sources")
-    reader = Reader({key: source(listed.section(key)) for key in listed.data}, {})
+    reader = Reader.of(top)
     values: dict[str, Any] = {}
     for item in own:
         if item.name in top:
             unit = units(kind).get(item.name)
             values[item.name] = top.text(item.name) if unit is None else reader.value(top, item.name, unit)
-    part: Profile = kind(
-        name=top.text("name"),
-        title=top.text("title"),
-        aliases=top.texts("aliases") if "aliases" in top else (),
-        note=top.text("note") if "note" in top else None,
-        origin=file,
-        sources=MappingProxyType(reader.sources),
-        provenance=MappingProxyType(reader.provenance),
-        **values,
-    )
+    part: Profile = kind(**reader.head(top, file), **values)
     return part
