@@ -87,19 +87,32 @@ def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa:
 
 def question_of(model: str | None, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401
     """Return the arguments of `plan` as a question, a scenario file's content under them."""
-    tiers: Mapping[str, Mapping[str, Any]] = said.pop("tiers", None) or {}
-    replaced: Mapping[str, Any] = said.pop("set", None) or {}
+    for where, name in (("model", model), ("on", on)):
+        if name is not None and not isinstance(name, str):
+            raise SettingsError(f"{where}: expected a name or a path, got {name!r:.60}")
+    tiers = _named("tiers", said.pop("tiers", None))
+    replaced = _named("set", said.pop("set", None))
     own = Question(
         model=model,
         hardware=on,
         said={name: Said(value, name, numbers=True) for name, value in said.items() if value is not None},
         tiers={
             name: {item: Said(value, f"tiers.{name}.{item}", numbers=True) for item, value in values.items()}
-            for name, values in tiers.items()
+            for name, values in ((name, _named(f"tiers.{name}", values)) for name, values in tiers.items())
         },
         replaced={name: Said(value, f"set {name}") for name, value in replaced.items()},
     )
     return with_file(own)
+
+
+def _named(where: str, values: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever the caller gave
+    """Return values by name; an argument that names none is refused."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        example = "{'host_to_device.bandwidth': '20 GB/s'}" if where == "set" else "{'bandwidth': '54 GB/s'}"
+        raise SettingsError(f"{where}: expected values by name such as {example}, got {values!r:.60}")
+    return values
 
 
 def with_file(question: Question) -> Question:

@@ -232,6 +232,20 @@ def test_blocks_that_the_user_sets_are_the_budget_of_fit_room_and_flips():
     assert any("--num-blocks: 100,000 blocks take" in warning for warning in many.warnings)
 
 
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"prompt": 131_000, "generate": 100}, "declares 131,072 tokens at most, fewer than the 131,100"),
+        ({"prompt": 131_000, "generate": 72}, None),
+        ({"prompt": 4000, "generate": 97, "max_len": 4096}, "--max-len: 4,096 is less than the 4,097 tokens"),
+        ({"prompt": 4000, "generate": 96, "max_len": 4096}, None),
+    ],
+)
+def test_sequences_that_the_model_or_the_engine_does_not_admit_are_told(said, says):
+    warnings = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", **said).warnings
+    assert [says in warning for warning in warnings] == [True] if says else warnings == ()
+
+
 def test_tensor_parallelism_halves_heads_and_replicates_latents():
     two = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tp=2)
     assert two.kv.bytes_per_token_per_gpu == 65536
@@ -269,6 +283,10 @@ def test_every_figure_of_a_plan_is_finite_or_absent_in_json():
         ({"cached": 5000, "prompt": 4000}, "more than the prompt"),
         ({"cached": 10, "hit": 0.5}, "give one of them"),
         ({"pool": "200 GB"}, "more than the"),
+        ({"prefill": "1 s", "prefill_rate": "5000 token/s"}, "both say how fast"),
+        ({"tiers": {"dram": "512 GB@54 GB/s"}}, "tiers.dram: expected values by name"),
+        ({"tiers": ["dram"]}, "tiers: expected values by name"),
+        ({"set": "device.power=1 W"}, "set: expected values by name"),
         ({"utilization": 1.5}, "at most 1"),
         ({"engine": "vlm"}, "vllm"),
         ({"kv_dtype": "fp9"}, "fp8"),

@@ -119,12 +119,12 @@ def restore_values(question: Question) -> tuple[Overrides, float | None, float |
 
 def _overrides(values: Mapping[str, Any]) -> Overrides:
     chosen = {name: values[name] for name in _names(Overrides) if name in values}
+    paces = [_key(name).option for name in ("calibrate", "prefill", "prefill_rate") if name in chosen]
+    if len(paces) > 1:
+        raise SettingsError(f"{paces[0]} and {paces[1]} both say how fast prefill is")
     if "calibrate" in chosen:
         from kvcalc.catalog.measurements import read_points
 
-        for name in ("prefill", "prefill_rate"):
-            if name in chosen:
-                raise SettingsError(f"--calibrate and {_key(name).option} both say how fast prefill is")
         chosen["calibrate"] = read_points(chosen["calibrate"])
     return Overrides(**chosen)
 

@@ -256,9 +256,22 @@ def kv_budget(scenario: Scenario, memory: Memory, book: Notebook) -> float:
     return size
 
 
+def _tell_longest(scenario: Scenario, tokens: int, book: Notebook) -> None:
+    """Warn of sequences that are longer than the engine was told to admit, or than the model declares."""
+    declared, admitted = scenario.model.shape.max_tokens, scenario.settings.max_len
+    if admitted is not None and tokens > admitted:
+        book.warn(f"--max-len: {admitted:,} is less than the {tokens:,} tokens of --prompt and --generate")
+    elif declared is not None and tokens > declared:
+        book.warn(
+            f"{scenario.model.name} declares {declared:,} tokens at most, fewer than the {tokens:,} of "
+            "--prompt and --generate: engines refuse longer requests unless told otherwise"
+        )
+
+
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
     """Return the bytes that the target concurrency reserves against the pool, per GPU."""
     tokens = scenario.workload.prompt + scenario.workload.generate
+    _tell_longest(scenario, tokens, book)
     session = float(layout.occupied(tokens))
     running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
     need = session * running
