@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
     from kvcalc.engines import EngineSettings, Layout, lay_out
-    from kvcalc.errors import DomainError, KvcalcError, ProfileError, SettingsError, UnitError
+    from kvcalc.errors import (
+        DomainError,
+        KvcalcError,
+        ProfileError,
+        SettingsError,
+        UnitError,
+        UnknownProfileError,
+        UnsupportedModelError,
+    )
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
@@ -38,6 +46,8 @@ _HOME = {
     "RestoreResult": "results",
     "SettingsError": "errors",
     "UnitError": "errors",
+    "UnknownProfileError": "errors",
+    "UnsupportedModelError": "errors",
     "errors": "",
     "explain": "",
     "fit": "fitting",
@@ -69,6 +79,8 @@ __all__ = [
     "RestoreResult",
     "SettingsError",
     "UnitError",
+    "UnknownProfileError",
+    "UnsupportedModelError",
     "errors",
     "explain",
     "fit",

@@ -29,9 +29,7 @@ class Rules:
     paged_pool: bool = False  # V1: one pool of blocks; V0 kept GPU and CPU blocks
     hybrid_groups: bool = False  # layers that grow differently form groups in one pool
     chunked_groups: bool = False  # chunked local attention frees blocks; before, it was kept in full
-    near_equal: float = (
-        0.0  # groups take the larger layer count when it is below this multiple of the smaller
-    )
+    near_equal: float = 0.0  # groups take the larger layer count below this multiple of the smaller
     tokens_by_concurrency: bool = False  # printed tokens = concurrency x max_len; before, blocks // groups
     utilization: float = 0.90  # default of --gpu-memory-utilization
     in_flight: InFlight = "batch"  # whose tokens a window keeps beside its own

@@ -1,0 +1,41 @@
+"""What `import kvcalc` offers: each name is found, listed, and known to type checkers."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kvcalc
+
+
+@pytest.mark.parametrize("name", kvcalc.__all__)
+def test_a_public_name_is_found_and_documented(name):
+    assert getattr(kvcalc, name).__doc__
+    assert name in dir(kvcalc)
+
+
+def test_a_name_that_is_not_public_is_none():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        kvcalc.nonsense  # noqa: B018 - the access is the test
+
+
+def test_type_checkers_see_the_names_that_python_finds():
+    tree = ast.parse(Path(kvcalc.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.name: node.module.removeprefix("kvcalc").removeprefix(".")
+        for node in block.body
+        for alias in node.names
+    }
+    assert seen == kvcalc._HOME
+    assert sorted(kvcalc.__all__) == sorted(seen)
+
+
+def test_every_error_of_kvcalc_is_public():
+    errors = {
+        name
+        for name, kind in vars(kvcalc.errors).items()
+        if isinstance(kind, type) and issubclass(kind, kvcalc.KvcalcError)
+    }
+    # Nothing measures a machine yet, so nobody has to catch the error of measurements.
+    assert errors - set(kvcalc.__all__) <= {"ProbeError"}
