@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kvcalc.documents import Section, read, to_quantity
@@ -50,13 +51,15 @@ class _Limit:
     unit: str  # token, second or 1
 
 
-_LIMITS: Mapping[str, tuple[_Limit, ...]] = {
-    COMPLETED: (),
-    SHORT: (_Limit("done", "<", "short", "token"), _Limit("remaining", "<", "low_remaining", "token")),
-    STALLED: (_Limit("done", ">=", "long", "token"), _Limit("idle", ">=", "stalled", "second")),
-    NEAR_COMPLETION: (_Limit("remaining", "<", "near_completion", "token"),),
-    HIGH_PRIORITY: (_Limit("priority", ">", "high_priority", "1"),),
-}
+_LIMITS: Mapping[str, tuple[_Limit, ...]] = MappingProxyType(
+    {
+        COMPLETED: (),
+        SHORT: (_Limit("done", "<", "short", "token"), _Limit("remaining", "<", "low_remaining", "token")),
+        STALLED: (_Limit("done", ">=", "long", "token"), _Limit("idle", ">=", "stalled", "second")),
+        NEAR_COMPLETION: (_Limit("remaining", "<", "near_completion", "token"),),
+        HIGH_PRIORITY: (_Limit("priority", ">", "high_priority", "1"),),
+    }
+)
 
 
 def read_rules(path: str) -> Rules:

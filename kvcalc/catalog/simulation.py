@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from kvcalc.catalog.arrivals import read_arrivals
 from kvcalc.catalog.eviction_rules import read_rules, rules_of
-from kvcalc.catalog.rows import read_rows
 from kvcalc.catalog.scenario_file import file_tiers, file_values
 from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.catalog.sequences import number, whole
@@ -22,7 +22,6 @@ from kvcalc.keys import KEYS
 
 _OWN = ("arrivals", "policies", "loads", "deadline", "watermark", "kv_eviction", "step", "bytes_per_token")
 _ARRIVALS = ("rate", "prompt", "generate", "requests", "seed", "hit", "high_priority", "trace")
-_TRACE = ("arrival", "prompt", "generate", "cached", "priority")
 _POLICY = ("policy", "name", "mode", "rules", "protect_remaining", "cooldown", "keep")
 
 MOST_REQUESTS = 5_000_000
@@ -61,7 +60,7 @@ def read_simulation(path: str, seed: int | None = None, requests: int | None = N
     arrivals.check((), _ARRIVALS)
     trace = _trace_path(arrivals, path) if "trace" in arrivals else None
     generator = None if trace else _generator(arrivals, seed, requests)
-    load = _traced(trace) if trace else generator.requests_of() if generator else None
+    load = read_arrivals(trace) if trace else generator.requests_of() if generator else None
     if load is None:
         raise ProfileError(f"{arrivals.where()}: give rate, prompt, generate and requests, or a trace")
     if trace and requests is not None:
@@ -151,25 +150,6 @@ def _trace_path(arrivals: Section, path: str) -> str:
     name = Path(arrivals.text("trace")).expanduser()
     beside = Path(path).expanduser().parent / name
     return str(beside if beside.exists() else name)
-
-
-def _traced(path: str) -> Requests:
-    """Read a trace: arrival in seconds, prompt and generated tokens; cached tokens and priority if known."""
-    rows = []
-    for row in read_rows(path, "requests", _TRACE):
-        prompt = whole(row, "prompt", least=1)
-        cached = min(whole(row, "cached"), prompt - 1) if "cached" in row else 0
-        priority = number(row, "priority", least=-math.inf) if "priority" in row else 0.0
-        rows.append((number(row, "arrival"), prompt, whole(row, "generate", least=1), cached, priority))
-    if len(rows) < 2:
-        raise ProfileError(f"{path}: a trace needs two requests or more")
-    rows.sort(key=lambda item: item[0])
-    table = np.array(rows, dtype=float)
-    arrival = table[:, 0] - table[0, 0]
-    if arrival[-1] == 0:
-        raise ProfileError(f"{path}: all requests arrive at once, so that there is no rate")
-    prompts, generated, hits = (table[:, place].astype(np.int64) for place in (1, 2, 3))
-    return Requests(arrival, prompts, generated, hits, table[:, 4])
 
 
 def _tactics(section: Section) -> tuple[Tactic, ...]:

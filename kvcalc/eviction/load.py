@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,14 @@ class Spread:
     values: tuple[float, ...]
 
 
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "constant": ("value",),
-    "uniform": ("least", "most"),
-    "exponential": ("mean",),
-    "lognormal": ("median", "sigma of the logarithm"),
-}
+KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "constant": ("value",),
+        "uniform": ("least", "most"),
+        "exponential": ("mean",),
+        "lognormal": ("median", "sigma of the logarithm"),
+    }
+)
 """Distributions and what their numbers mean."""
 
 

@@ -49,6 +49,8 @@ def rank_calls(
     bytes_per_token = None if bytes_per_token is None else _amount(bytes_per_token, "--bytes-per-token")
     if policy not in RANKED:
         raise SettingsError(f"--policy: unknown policy {policy!r:.60}{did_you_mean(policy, RANKED)}")
+    if question.hardware is not None and question.model is None:
+        raise SettingsError("--on: needs --model, whose bytes and times it is for")
     if need is not None and bytes_per_token is None and question.model is None:
         raise SettingsError("--need: how much a sequence frees is unknown; give --bytes-per-token or --model")
     sequences, own = read_sequences(file), read_rules(rules) if rules else Rules()

@@ -118,25 +118,38 @@ class _Desk:
         return _Way(place, "swap", times[tier], size, 0.0, tier)
 
     def cheapest(self, places: list[int]) -> _Way:
-        """Return the way that frees a useful byte at the least cost."""
-        missing, kept_freed_cost = self.missing, self.tails()
-        ways: list[_Way] = []
-        for place in places:
-            ways.append(self.whole(place))
-            if np.isfinite(missing):
-                kept, freed, cost = (float(array[place]) for array in kept_freed_cost)
-                if kept > self.shared[place]:
-                    ways.append(_Way(place, "tail", cost, freed, float(self.crowd.done[place]) - kept))
-            swapped = self.swapped(place)
-            ways += [swapped] if swapped else []
-        score = ratios(self.crowd)
+        """Return the way that frees a useful byte at the least cost, the lowest ratio among equals."""
+        missing, candidates = self.missing, np.array(places)
+        kept, tail_freed, tail_cost = self.tails()
+        cuts = np.isfinite(missing) & (kept > self.shared)
+        offers = [
+            ("recompute", -1, self.recompute, self.freed),
+            ("tail", -1, np.where(cuts, tail_cost, np.inf), tail_freed),
+            *(("swap", tier, *self._swaps(tier)) for tier in range(len(self.room))),
+        ]
+        prices = np.array([_price(cost, freed, missing)[candidates] for _, _, cost, freed in offers])
+        # Prices that differ by the rounding of their sums are equal.
+        equal = prices <= np.min(prices) * (1 + 1e-9)
+        finite = np.minimum(ratios(self.crowd)[candidates], np.finfo(float).max)
+        score = np.where(equal, finite, np.inf)
+        offer, index = np.unravel_index(int(np.argmin(score)), score.shape)
+        mode, tier, cost, freed = offers[int(offer)]
+        place = int(candidates[index])
+        stays = {"recompute": self.shared, "tail": kept, "swap": self.crowd.done}[mode]
+        dropped = max(0.0, float(self.crowd.done[place] - stays[place]))
+        return _Way(place, mode, float(cost[place]), float(freed[place]), dropped, tier)
 
-        def worth(way: _Way) -> tuple[float, float]:
-            # Equal prices, whatever the rounding of their sums: the lowest ratio goes first.
-            price = float(victim_price(way.cost, min(way.freed, missing)))
-            return float(f"{price:.9g}"), float(score[way.place])
+    def _swaps(self, tier: int) -> tuple[Floats, Floats]:
+        """Return what swapping to a tier costs and frees, endless where it has no room."""
+        cost = self.case.prices.swap(self.freed, tier)
+        return np.where(self.freed <= self.room[tier], cost, np.inf), self.freed
 
-        return min(ways, key=worth)
+
+def _price(cost: Floats, freed: Floats, missing: float) -> Floats:
+    """Return the cost of a useful byte: what is freed beyond the need is worth nothing."""
+    useful = np.minimum(freed, missing)
+    known = (useful > 0) & np.isfinite(cost)
+    return np.where(known, victim_price(np.where(known, cost, 0.0), np.where(known, useful, 1.0)), np.inf)
 
 
 def rank(case: Case) -> Ranking:

@@ -149,6 +149,10 @@ def _assume(said: SimulationFile, setup: Setup, book: Notebook) -> None:
         "a policy knows how many tokens are still to come; lru, ratio, priority and cost protect nobody "
         "unless the file says so; queue waits until the pool has room for all that a request will hold"
     )
+    book.assume(
+        "where nobody may go, sequences that need a block wait for one and admission is closed; if nothing "
+        "can go on, the one admitted last is evicted"
+    )
     if any(tactic.mode == "tail" for tactic in setup.tactics):
         book.assume(f"a dropped tail leaves {KEPT:.0%} of the blocks, unless `keep` says otherwise")
     if len(said.requests) > SWEEP:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kvcalc.catalog.arrivals import read_arrivals
 from kvcalc.catalog.eviction_rules import read_rules
 from kvcalc.catalog.sequences import read_sequences
 from kvcalc.catalog.simulation import read_simulation
@@ -224,3 +225,37 @@ def test_a_bad_simulation_file_is_refused_in_one_line(tmp_path, old, new, messag
         read_simulation(write(tmp_path, "s.yaml", BARE.replace(old, new)))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.jsonl", '{"timestamp": 1000, "input_length": 20, "output_length": 5, "hash_ids": [1]}\n'
+                    '{"timestamp": 3500, "input_length": 10, "output_length": 3, "hash_ids": [2]}\n'),
+        ("t.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                  "2023-11-16 18:01:51.0000000,20,5\n2023-11-16 18:01:53.5000000,10,3\n"),
+    ],
+)  # fmt: skip
+def test_public_traces_are_read_under_their_own_names(tmp_path, name, text):
+    found = read_arrivals(write(tmp_path, name, text))
+    assert found.arrival.tolist() == [0.0, 2.5]
+    assert found.prompt.tolist() == [20, 10]
+    assert found.generate.tolist() == [5, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("arrival,prompt\n1,2\n", "generate: missing"),
+        ("arrival,prompt,generate\n1,2,3\n", "two requests or more"),
+        ("arrival,prompt,generate\n1,2,3\n1,2,3\n", "all requests arrive at once"),
+        ("arrival,prompt,generate\n1,0,3\n", "prompt"),
+        ("arrival,prompt,input_length\n1,2,3\n", "unknown key"),
+        ("arival,prompt,generate\n1,2,3\n", "did you mean 'arrival'"),
+        ("TIMESTAMP,ContextTokens,GeneratedTokens\nnoon,2,3\n", "is not a date and time"),
+    ],
+)
+def test_a_bad_trace_is_refused_in_one_line(tmp_path, text, message):
+    with pytest.raises(KvcalcError) as error:
+        read_arrivals(write(tmp_path, "t.csv", text))
+    assert message in str(error.value)
