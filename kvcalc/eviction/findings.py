@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kvcalc.eviction.results import Finding, SimulatedRow
+from kvcalc.eviction.results import Finding, SimulatedRow, StabilityRow
 from kvcalc.formulas.eviction import THRASH_SHARE
 
 SAME = 0.02
@@ -49,12 +49,16 @@ def p99(row: SimulatedRow) -> float:
     return float("inf") if row.total.p99 is None else float(row.total.p99)
 
 
+def _seconds(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 1000 else f"{value:.3g} s"
+
+
 def _near_complete(row: SimulatedRow, best: float) -> Finding:
     return Finding(
         "near_complete_victims",
         row.policy,
-        f"P99 is {p99(row):.3g} s against {best:.3g} s, and {row.near_complete_evictions:.0f} victims were "
-        "about to finish: not too little compute; protect sequences near completion",
+        f"P99 is {_seconds(p99(row))} against {_seconds(best)}, and "
+        f"{row.near_complete_evictions:.0f} victims were about to finish: not too little compute; protect sequences near completion",
     )
 
 
@@ -99,9 +103,14 @@ def lru_is_enough(rows: Sequence[SimulatedRow]) -> bool:
     return False
 
 
-def advice(rows: Sequence[SimulatedRow], mean_tokens: float, enough: bool) -> str:
-    """Return what to do, in a sentence."""
+def advice(rows: Sequence[SimulatedRow], mean_tokens: float, enough: bool, told: StabilityRow) -> str:
+    """Return what to do, in a sentence; `told` is what closed forms say of the load that was asked."""
     asked = [row for row in rows if row.load == 1]
+    if not any(row.stable for row in asked):
+        why = "" if told.stable else f": {told.reason}"
+        return (
+            f"No policy serves this load{why}. Lower the rate, or add memory or GPUs; then choose a policy."
+        )
     value = max(float(row.eviction_value) for row in asked)
     if enough:
         why = [f"requests are short ({mean_tokens:,.0f} tokens)"] if mean_tokens < SHORT else []
@@ -115,5 +124,5 @@ def advice(rows: Sequence[SimulatedRow], mean_tokens: float, enough: bool) -> st
     best = min(asked, key=lambda row: (-float(row.goodput), p99(row)))
     return (
         f"{best.policy} serves best: {best.goodput:.3g} requests/s within the deadline and a P99 of "
-        f"{p99(best):.3g} s; evictions cost up to {value:.1%} of the GPU's time."
+        f"{_seconds(p99(best))}; evictions cost up to {value:.1%} of the GPU's time."
     )

@@ -133,6 +133,7 @@ class SimulateResult(Result):
 
     rows: tuple[SimulatedRow, ...]  # by policy and load
     stability: tuple[StabilityRow, ...]  # by load
+    turning_rate: PerSecond  # highest rate that the closed forms call stable
     limits: tuple[Limit, ...]  # by policy
     findings: tuple[Finding, ...]  # misdiagnoses that apply
     lru_is_enough: bool  # whether no policy would do noticeably better

@@ -10,7 +10,7 @@ from kvcalc.errors import SettingsError
 from kvcalc.eviction.asked import hosts_of, models_of, said_number
 from kvcalc.eviction.pricing import BLOCK, TIME_PER_TOKEN, block_of
 from kvcalc.eviction.results import SimulatedRow, SimulateResult
-from kvcalc.eviction.simulation import LOADS, SWEEP, Progress, Setup, simulate
+from kvcalc.eviction.simulation import SWEEP, Progress, Setup, simulate
 from kvcalc.eviction.stability import Demand, stability_of
 from kvcalc.eviction.steps import StepTimes, constant, modelled
 from kvcalc.eviction.tactics import KEPT, Limits
@@ -48,7 +48,6 @@ def simulate_calls(
         book.assume(
             f"a request is good when it takes {DEADLINE:g} s or less; `deadline` in the file replaces it"
         )
-    loads = LOADS if said.loads is None else said.loads
     setup = Setup(
         requests=said.requests,
         rate=said.rate,
@@ -56,7 +55,7 @@ def simulate_calls(
         times=times,
         tactics=said.tactics,
         deadline=DEADLINE if said.deadline is None else said.deadline,
-        loads=loads,
+        loads=said.loads,
     )
     _assume(said, setup, book)
     found = simulate(setup, progress)
@@ -68,6 +67,7 @@ def simulate_calls(
         assumptions=tuple(book.assumptions),
         rows=found.rows,
         stability=found.stability,
+        turning_rate=found.turning_rate,
         limits=found.limits,
         findings=found.findings,
         lru_is_enough=found.lru_is_enough,
@@ -173,7 +173,7 @@ def _simulate_inputs(file: str, said: SimulationFile, setup: Setup) -> dict[str,
         "prompt": float(np.mean(setup.requests.prompt)),
         "generate": float(np.mean(setup.requests.generate)),
         "policies": [tactic.name for tactic in setup.tactics],
-        "loads": list(setup.loads),
+        "loads": None if setup.loads is None else list(setup.loads),
         "deadline": setup.deadline,
         "watermark": setup.limits.watermark,
         "pool": setup.limits.blocks * setup.limits.block * setup.limits.bytes_per_token,

@@ -10,7 +10,7 @@ from kvcalc.eviction.findings import advice, findings_of, lru_is_enough
 from kvcalc.eviction.load import Requests
 from kvcalc.eviction.measures import Run
 from kvcalc.eviction.results import Finding, Limit, SimulatedRow, StabilityRow
-from kvcalc.eviction.stability import Demand, stability_of
+from kvcalc.eviction.stability import Demand, stability_of, turning_rate
 from kvcalc.eviction.steps import StepTimes
 from kvcalc.eviction.tactics import Limits, Tactic
 
@@ -19,6 +19,9 @@ LOADS = (0.5, 0.75, 1.0, 1.25, 1.5)
 
 SWEEP = 4000
 """Most requests [1] that are simulated at those other loads: enough for a P99, and soon done."""
+
+AROUND = (0.8, 1.2)
+"""Loads around the one at which closed forms see it turn unstable, as multiples of that [1]."""
 
 LARGER = 1.2
 """By how much a pool is enlarged to see whether memory or the policy is the problem [1]."""
@@ -37,7 +40,7 @@ class Setup:
     times: StepTimes
     tactics: tuple[Tactic, ...]
     deadline: float  # longest total time [second] of a good request
-    loads: tuple[float, ...] = LOADS
+    loads: tuple[float, ...] | None = None  # multiples of the rate; None: `LOADS`, and around the turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Simulated:
 
     rows: tuple[SimulatedRow, ...]
     stability: tuple[StabilityRow, ...]
+    turning_rate: float
     limits: tuple[Limit, ...]
     findings: tuple[Finding, ...]
     lru_is_enough: bool
@@ -54,7 +58,9 @@ class Simulated:
 
 def simulate(setup: Setup, progress: Progress | None = None) -> Simulated:
     """Run every tactic under every load, and say what the figures mean."""
-    loads = sorted({1.0, *setup.loads})
+    demand = Demand.of(setup.requests, setup.times)
+    turn = turning_rate(demand, setup.limits, setup.times)
+    loads = _loads(setup, turn)
     work = [(tactic, load, _subset(setup, load)) for tactic in setup.tactics for load in loads]
     whole, done = sum(len(requests) for _, _, requests in work), 0
     rows: list[SimulatedRow] = []
@@ -67,17 +73,18 @@ def simulate(setup: Setup, progress: Progress | None = None) -> Simulated:
         rows.append(run(setup, tactic, load, requests, tick).row(setup.deadline))
         done += len(requests)
         tick(0, done)
-    demand = Demand.of(setup.requests, setup.times)
     enough = lru_is_enough(rows)
     tokens = float(np.mean(setup.requests.prompt + setup.requests.generate))
     cooled = [tactic.name for tactic in setup.tactics if tactic.rules.cooldown > 0]
+    forms = {load: stability_of(setup.rate * load, demand, setup.limits, setup.times) for load in loads}
     return Simulated(
         rows=tuple(rows),
-        stability=tuple(stability_of(setup.rate * load, demand, setup.limits, setup.times) for load in loads),
+        stability=tuple(forms.values()),
+        turning_rate=turn,
         limits=tuple(_limit(tactic.name, rows) for tactic in setup.tactics),
         findings=findings_of(rows, cooled, _larger(setup, rows)),
         lru_is_enough=enough,
-        advice=advice(rows, tokens, enough),
+        advice=advice(rows, tokens, enough, forms[1.0]),
     )
 
 
@@ -92,6 +99,15 @@ def run(
     arriving = (setup.requests if requests is None else requests).faster(load)
     record = Engine(arriving, setup.limits, setup.times, tactic, tick=tick).run()
     return Run(tactic.name, load, setup.rate * load, arriving, setup.limits, setup.times, record)
+
+
+def _loads(setup: Setup, turn: float) -> list[float]:
+    """Return the loads that are simulated, low to high: by default some on both sides of the turn."""
+    if setup.loads is not None:
+        return sorted({1.0, *setup.loads})
+    around = {turn * factor / setup.rate for factor in AROUND if turn > 0}
+    low, high = min(LOADS), max(LOADS)
+    return sorted({*LOADS, *(load for load in around if not low <= load <= high)})
 
 
 def _subset(setup: Setup, load: float) -> Requests:

@@ -21,6 +21,8 @@ from kvcalc.formulas.pressure import (
 )
 
 _ROUNDS = 200  # of eviction -> recompute -> load, each nearer to where it settles
+_LEAST = 1e-9  # seconds of GPU time of one request, which no engine undercuts
+_HALVINGS = 20  # of the range in which the turning rate is looked for
 _SETTLED = 1e-9  # change of the lost share at which it has
 
 
@@ -99,6 +101,18 @@ def stability_of(
         if abs(lost - before) < _SETTLED:
             break
     return _judged(_at(rate, demand, spare, pool, blank, note), times.most)
+
+
+def turning_rate(demand: Demand, limits: Limits, times: StepTimes) -> float:
+    """Return the highest rate of requests [1/second] that the closed forms call stable."""
+    low, high = 0.0, 1 / max(demand.prefill + demand.generate * demand.share, _LEAST)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if stability_of(middle, demand, limits, times).stable:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _at(

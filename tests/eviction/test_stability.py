@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kvcalc import formulas as f
-from kvcalc.eviction.simulation import Setup, run
-from kvcalc.eviction.stability import Demand, stability_of
+from kvcalc.eviction.simulation import Setup, run, simulate
+from kvcalc.eviction.stability import Demand, stability_of, turning_rate
 from kvcalc.eviction.steps import constant
 from kvcalc.eviction.tactics import Limits, Tactic
 from tests.eviction.conftest import SESSIONS, long_sessions, requests
@@ -99,3 +99,23 @@ def test_a_loop_gain_above_one_is_called_so():
 )
 def test_the_thrash_rule_at_its_limits(evictions, recomputed, thrashing):
     assert bool(f.is_thrashing(evictions, recomputed)) is thrashing
+
+
+def test_the_turn_lies_between_a_stable_and_an_unstable_simulation():
+    demand = Demand.of(long_sessions(0.16, seed=2), SESSIONS)
+    turn = turning_rate(demand, POOL, SESSIONS)
+    assert stability_of(turn * 0.999, demand, POOL, SESSIONS).stable
+    assert not stability_of(turn * 1.001, demand, POOL, SESSIONS).stable
+    lru = Tactic("lru")
+    for factor, stable in ((0.8, True), (1.25, False)):
+        load = long_sessions(turn * factor, seed=2)
+        seen = run(Setup(load, turn * factor, POOL, SESSIONS, (lru,), 90.0), lru).row(90.0)
+        assert seen.stable is stable
+
+
+def test_a_load_far_from_the_turn_is_simulated_on_both_sides_of_it():
+    load = long_sessions(2.0, seed=2, count=300)
+    found = simulate(Setup(load, 2.0, POOL, SESSIONS, (Tactic("lru"),), 90.0))
+    rates = [row.rate for row in found.rows]
+    assert min(rates) < found.turning_rate < sorted(rates)[1]
+    assert found.advice.startswith("No policy serves this load: the GPU has not enough time")

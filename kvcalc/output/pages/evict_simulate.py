@@ -82,7 +82,9 @@ def _limits(result: SimulateResult) -> Grid:
         tuple(text(limit, name) for name in ("policy", "unstable_rate", "close_admission_rate"))
         for limit in result.limits
     ]
-    return grid("Lowest simulated load", ("policy", "unstable from", "close admission from"), "lrr", rows)
+    header = ("policy", "unstable from", "close admission from")
+    note = f"Closed forms see it turn unstable at {text(result, 'turning_rate')}."
+    return grid("Lowest simulated load", header, "lrr", rows, (note,))
 
 
 def _stability(result: SimulateResult) -> Grid:
