@@ -58,7 +58,8 @@ def _near_complete(row: SimulatedRow, best: float) -> Finding:
         "near_complete_victims",
         row.policy,
         f"P99 is {_seconds(p99(row))} against {_seconds(best)}, and "
-        f"{row.near_complete_evictions:.0f} victims were about to finish: not too little compute; protect sequences near completion",
+        f"{row.near_complete_evictions:.0f} victims were about to finish: "
+        "not too little compute; protect sequences near completion",
     )
 
 
@@ -107,10 +108,8 @@ def advice(rows: Sequence[SimulatedRow], mean_tokens: float, enough: bool, told:
     """Return what to do, in a sentence; `told` is what closed forms say of the load that was asked."""
     asked = [row for row in rows if row.load == 1]
     if not any(row.stable for row in asked):
-        why = "" if told.stable else f": {told.reason}"
-        return (
-            f"No policy serves this load{why}. Lower the rate, or add memory or GPUs; then choose a policy."
-        )
+        limit = "" if told.stable else f": {told.reason}"
+        return f"No policy serves this load{limit}. Lower the rate, or add memory or GPUs first."
     value = max(float(row.eviction_value) for row in asked)
     if enough:
         why = [f"requests are short ({mean_tokens:,.0f} tokens)"] if mean_tokens < SHORT else []
