@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.parameters.counts import Layers
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.attention import HEAD_DIM, HIDDEN, KV_HEADS, LAYERS, QUERY_HEADS
 
-LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
-KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
-HEAD_DIM = ("head_dim", "hidden_size_per_head", "kv_channels", "attention_head_dim")
 INNER = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff")
 VOCABULARY = ("padded_vocab_size", "vocab_size")
+GROUPS = "multi_query_group_num"
+"""ChatGLM's word for its KV heads, which stands only where it attends to few."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def read(
         return config.size(*names)
 
     hidden = size(HIDDEN)
-    heads = size(HEADS, absent=0)
+    heads = size(QUERY_HEADS, absent=0)
     dim = head_dim or config.integer(*HEAD_DIM, default=0)
     if not dim and heads:
         if hidden % heads:
@@ -66,7 +64,7 @@ def read(
         hidden=hidden,
         layers=layers or config.layer_count(*LAYERS),
         heads=heads,
-        kv_heads=size(KV_HEADS, absent=heads),
+        kv_heads=size((*KV_HEADS, GROUPS), absent=heads),
         head_dim=dim,
         value_dim=dim,
         inner=0 if isinstance(inner, list) else size(INNER, absent=4 * hidden),

@@ -10,6 +10,7 @@ from kvcalc.parameters.blocks.tensors import linear, norm, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.families.decoder import Style, draft_layers, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.sparse_mla import indexer_layers
 
 _DEEPSEEK_V2 = Style(sparse=True, mlp_bias="mlp_bias")
 _DEEPSEEK_V3 = Style(sparse=True, correction=True)
@@ -28,7 +29,7 @@ def build(config: Config, style: Style) -> Parameters:
         own = latent_attention(sizes, layers, bias=bias)
         return own + (indexer(config, d.hidden, sizes.query_rank, owners) if sparse else [])
 
-    parts += mixer(d.all_layers, indexer_layers(config, d.layers) if sparse else ())
+    parts += mixer(d.all_layers, tuple(indexer_layers(config, d.layers)) if sparse else ())
     draft = draft_layers(config, d, style, lambda layers: mixer(layers, layers))
     parts += networks(config, d, style)
     return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
@@ -50,19 +51,6 @@ def build_longcat(config: Config) -> Parameters:
     parts += mixture(d.hidden, m.inner, m.experts, m.top_k, layers, correction=True)
     parts += whole("router", "mlp.router.zero", zero, d.hidden, layers)
     return Parameters(tuple(parts), d.layers, tied=is_tied(config, False))
-
-
-def indexer_layers(config: Config, layers: int) -> Layers:
-    """Return the layers that own an indexer; the others reuse the choice of one before them."""
-    words = config.words("indexer_types", layers)
-    if words is not None:
-        return tuple(layer for layer, word in enumerate(words) if word == "full")
-    pattern = config.own("index_topk_pattern")
-    if isinstance(pattern, str):
-        return tuple(layer for layer, letter in enumerate(pattern[:layers]) if letter == "F")
-    every = config.size("index_topk_freq", default=1)
-    offset = config.integer("index_skip_topk_offset", default=0)
-    return tuple(layer for layer in range(layers) if max(layer - offset + 1, 0) % every == 0)
 
 
 def indexer(config: Config, hidden: int, query_rank: int, layers: Layers) -> list[Part]:

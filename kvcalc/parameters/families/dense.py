@@ -9,6 +9,7 @@ from kvcalc.parameters.counts import Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.parameters.families.decoder import Style, build
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.multi_query import kv_heads
 
 # Of the configuration classes of transformers 5.24, beside what `kvcalc.shapes.defaults` has.
 _GEMMA_3 = {"vocab_size": 262_208, "intermediate_size": 9216}
@@ -31,14 +32,7 @@ def _halved_inner(config: Config, defaults: object) -> Dimensions:
 
 
 def _multi_query(config: Config, defaults: object) -> Dimensions:
-    d = dimensions.read(config)
-    return replace(d, kv_heads=1 if config.flag("multi_query", default=True) else d.heads)
-
-
-def _falcon(config: Config, defaults: object) -> Dimensions:
-    if config.flag("new_decoder_architecture"):
-        return dimensions.read(config)
-    return _multi_query(config, defaults)
+    return replace(dimensions.read(config), kv_heads=kv_heads(config))
 
 
 def _falcon_one_norm(config: Config) -> bool:
@@ -156,7 +150,7 @@ STYLES = {
         out_bias="bias",
         mlp_bias="bias",
         tied=True,
-        read=_falcon,
+        read=_multi_query,
         one_norm_if=_falcon_one_norm,
     ),
 }

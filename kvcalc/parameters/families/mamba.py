@@ -6,9 +6,10 @@ from kvcalc.parameters.blocks.frame import frame
 from kvcalc.parameters.blocks.state import Mamba2Sizes, mamba_1, mamba_2
 from kvcalc.parameters.blocks.tensors import norm
 from kvcalc.parameters.counts import Parameters
-from kvcalc.parameters.dimensions import HIDDEN, LAYERS, VOCABULARY
+from kvcalc.parameters.dimensions import VOCABULARY
 from kvcalc.parameters.families.decoder import is_tied
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.attention import HIDDEN, LAYERS
 
 
 def build_mamba_1(config: Config) -> Parameters:
