@@ -246,6 +246,20 @@ def test_sequences_that_the_model_or_the_engine_does_not_admit_are_told(said, sa
     assert [says in warning for warning in warnings] == [True] if says else warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"engine": "vllm", "max_seqs": 4, "concurrency": 5}, "--max-seqs: vllm runs 4 of the 5 sequences"),
+        ({"engine": "vllm", "max_seqs": 4, "concurrency": 8, "gpus": 2, "dp": 2}, None),
+        ({"engine": "llama.cpp", "concurrency": 2}, "--parallel: llama.cpp runs 1 of the 2 sequences"),
+        ({"engine": "llama.cpp", "concurrency": 2, "parallel": 2}, None),
+    ],
+)
+def test_sequences_that_wait_for_a_slot_are_told(said, says):
+    warnings = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", **said).warnings
+    assert [says in warning for warning in warnings] == [True] if says else warnings == ()
+
+
 def test_tensor_parallelism_halves_heads_and_replicates_latents():
     two = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tp=2)
     assert two.kv.bytes_per_token_per_gpu == 65536
@@ -285,6 +299,7 @@ def test_every_figure_of_a_plan_is_finite_or_absent_in_json():
         ({"pool": "200 GB"}, "more than the"),
         ({"prefill": "1 s", "prefill_rate": "5000 token/s"}, "both say how fast"),
         ({"tiers": {"dram": "512 GB@54 GB/s"}}, "tiers.dram: expected values by name"),
+        ({"num_blocks": 10}, "generic has no blocks"),
         ({"tiers": ["dram"]}, "tiers: expected values by name"),
         ({"set": "device.power=1 W"}, "set: expected values by name"),
         ({"utilization": 1.5}, "at most 1"),

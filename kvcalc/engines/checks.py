@@ -29,6 +29,8 @@ _OWNERS = {
 }
 """Settings that one engine alone has: elsewhere they would be passed over in silence."""
 
+_WITHOUT_BLOCKS = ("generic", "transformers")
+
 
 def option_of(field: str) -> str:
     """Return the command line's spelling of a setting.
@@ -51,6 +53,8 @@ def check_settings(shape: ModelShape, settings: EngineSettings) -> None:
                 f"{option_of(field.name)}: {settings.engine} has no such setting, only {owner} has; "
                 f"add --engine {owner}"
             )
+    if settings.num_blocks is not None and settings.engine in _WITHOUT_BLOCKS:
+        raise SettingsError(f"--num-blocks: {settings.engine} has no blocks; add --engine vllm, for example")
     if settings.pp > shape.layers:
         raise SettingsError(f"--pp: {settings.pp} stages for {shape.layers} layers of {shape.name}")
     if settings.tp % settings.dcp:

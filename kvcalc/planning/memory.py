@@ -268,12 +268,26 @@ def _tell_longest(scenario: Scenario, tokens: int, book: Notebook) -> None:
         )
 
 
+def _tell_slots(scenario: Scenario, running: int, book: Notebook) -> None:
+    """Warn where the engine would run fewer sequences at once than memory is counted for."""
+    settings = scenario.settings
+    option, slots = "--max-seqs", settings.max_seqs
+    if settings.engine == "llama.cpp":
+        option, slots = "--parallel", settings.parallel
+    if slots is not None and slots < running:
+        book.warn(
+            f"{option}: {settings.engine} runs {slots:,} of the {running:,} sequences at once, the others "
+            "wait; room and speed are counted for all of them"
+        )
+
+
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
     """Return the bytes that the target concurrency reserves against the pool, per GPU."""
     tokens = scenario.workload.prompt + scenario.workload.generate
     _tell_longest(scenario, tokens, book)
     session = float(layout.occupied(tokens))
     running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
+    _tell_slots(scenario, running, book)
     need = session * running
     budget = kv_budget(scenario, memory, book)
     sessions = layout.sessions(budget, tokens) * scenario.settings.dp
