@@ -51,6 +51,11 @@ def parse_yaml(text: str, name: str) -> Document:
         loader.dispose()
 
 
+def _teach_plain_words(kind: "type[yaml.SafeLoader] | type[yaml.SafeDumper]") -> None:
+    for tag, pattern, first in _PLAIN:
+        kind.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
+
+
 @cache
 def _loader() -> "type[yaml.SafeLoader]":
     """Return the strict loader class, made when the first YAML is read so that JSON needs no yaml."""
@@ -69,11 +74,8 @@ def _loader() -> "type[yaml.SafeLoader]":
         def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
             self.depth += 1
             if self.depth > MAX_DEPTH or self.check_event(yaml.AliasEvent):
-                problem = (
-                    "nested too deeply"
-                    if self.depth > MAX_DEPTH
-                    else "aliases are not read; repeat the value"
-                )
+                aliased = self.depth <= MAX_DEPTH
+                problem = "aliases are not read; repeat the value" if aliased else "nested too deeply"
                 mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
             node = super().compose_node(parent, index)  # type: ignore[arg-type]
@@ -100,8 +102,7 @@ def _loader() -> "type[yaml.SafeLoader]":
             return int(node.value, 0) if node.value.startswith("0x") else int(node.value)
 
     Loader.yaml_implicit_resolvers = {}
-    for tag, pattern, first in _PLAIN:
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
+    _teach_plain_words(Loader)
     Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_integer)
     Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_unique)
     return Loader
@@ -143,6 +144,5 @@ def _dumper() -> "type[yaml.SafeDumper]":
         first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
         for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
-    for tag, pattern, first in _PLAIN:
-        Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
+    _teach_plain_words(Dumper)
     return Dumper

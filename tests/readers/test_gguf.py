@@ -476,6 +476,13 @@ def test_a_header_with_any_byte_changed_answers_or_is_refused(tmp_path):
             load(str(changed))  # anything else that it raises fails the test
 
 
+def a_list(kind: int, count: int) -> bytes:
+    """Return a header of version 3, without tensors, whose one key `k` is a list (type 9)."""
+    key = (1).to_bytes(8, "little") + b"k" + (9).to_bytes(4, "little")
+    numbers = kind.to_bytes(4, "little") + count.to_bytes(8, "little")
+    return b"GGUF\x03\0\0\0" + bytes(8) + (1).to_bytes(8, "little") + key + numbers
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -483,44 +490,17 @@ def test_a_header_with_any_byte_changed_answers_or_is_refused(tmp_path):
         pytest.param(b"GGUF\x01\0\0\0" + b"\0" * 16, "version 1 is not read"),
         pytest.param(b"PK\x03\x04" + b"\0" * 20, "does not begin with 'GGUF'"),
         pytest.param(
-            b"GGUF\x03\0\0\0"
-            + b"\0" * 8
-            + b"\x01"
-            + b"\0" * 7
-            + b"\x01"
-            + b"\0" * 7
-            + b"k"
-            + (9).to_bytes(4, "little")
-            + (0).to_bytes(4, "little")
-            + (2**62).to_bytes(8, "little"),
+            a_list(kind=0, count=2**62),
             "truncated",
             id="a list of 2^62 bytes",
         ),
         pytest.param(
-            b"GGUF\x03\0\0\0"
-            + b"\0" * 8
-            + b"\x01"
-            + b"\0" * 7
-            + b"\x01"
-            + b"\0" * 7
-            + b"k"
-            + (9).to_bytes(4, "little")
-            + (8).to_bytes(4, "little")
-            + (2**62).to_bytes(8, "little"),
+            a_list(kind=8, count=2**62),
             "beyond the 4,000,000 texts",
             id="a list of 2^62 texts",
         ),
         pytest.param(
-            b"GGUF\x03\0\0\0"
-            + b"\0" * 8
-            + b"\x01"
-            + b"\0" * 7
-            + b"\x01"
-            + b"\0" * 7
-            + b"k"
-            + (9).to_bytes(4, "little")
-            + (9).to_bytes(4, "little")
-            + (2).to_bytes(8, "little"),
+            a_list(kind=9, count=2),
             "values of type 9 are not read",
             id="a list of lists",
         ),
