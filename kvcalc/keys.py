@@ -256,7 +256,7 @@ _RANKING = (
         "block_size",
         "page_size",
     ),
-    *("compute_capability", "weights_dtype", "prefill_rate", "calibrate", "queue"),
+    *("compute_capability", "weights_dtype", "prefill_rate", "calibrate"),
 )
 _ENGINE = (
     *("gpus", "tp", "pp", "dp", "ep", "dcp", "kv_dtype", "engine", "engine_version", "block_size"),

@@ -50,6 +50,10 @@ def rank(
         str | None, typer.Option("--bytes-per-token", metavar="BYTES", help="KV of one token, instead.")
     ] = None,
     on: On = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", metavar="TIME", help="What the new request would wait [from the models]."),
+    ] = None,
     tier: Tiers = None,
     set: Set = None,
     format: Format = "table",
@@ -63,7 +67,8 @@ def rank(
     from kvcalc.eviction.rank_answer import rank_calls
 
     check_format(format)
-    asked = question(model, on, said, tier, set)
+    waits = {} if queue is None else {"queue": Said(queue, "--queue")}
+    asked = question(model, on, {**said, **waits}, tier, set)
     result, calls = rank_calls(file, asked, policy, rules, need, bytes_per_token)
     answer(result, format, save, explanations(calls) if explain else ())
 

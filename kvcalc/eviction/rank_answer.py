@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kvcalc.api import scenario
+from kvcalc.api import question_of, scenario
 from kvcalc.catalog import models
 from kvcalc.catalog.eviction_rules import read_rules
 from kvcalc.catalog.scenarios import Question, Said, engine_settings, quantity, read_value
@@ -24,6 +24,24 @@ from kvcalc.formulas.pressure import victim_price
 from kvcalc.keys import key
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.speed import Speed
+
+
+def evict_rank(
+    file: str,
+    *,
+    model: str | None = None,
+    on: str | None = None,
+    policy: str = COST,
+    rules: str | None = None,
+    need: float | str | None = None,
+    bytes_per_token: float | str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> RankResult:
+    """Answer who of the live sequences in a file goes, in which order and mode, and why.
+
+    Arguments are those of `kvcalc evict rank`, as text with units or as numbers in base units.
+    """
+    return rank_calls(file, question_of(model, on, **said), policy, rules, need, bytes_per_token)[0]
 
 
 def rank_calls(

@@ -27,6 +27,16 @@ MOST_SEQUENCES, MOST_TOKENS = 256, 2048
 for cards below 70 GiB, https://docs.vllm.ai/en/latest/configuration/optimization/"""
 
 
+def evict_simulate(
+    file: str,
+    seed: int | str | None = None,
+    requests: int | str | None = None,
+    progress: Progress | None = None,
+) -> SimulateResult:
+    """Answer what each policy does to the requests of a simulation file, as `kvcalc evict simulate` does."""
+    return simulate_calls(file, seed, requests, progress)[0]
+
+
 def simulate_calls(
     file: str,
     seed: int | str | None = None,

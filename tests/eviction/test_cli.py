@@ -293,3 +293,23 @@ def test_a_bar_on_stderr_and_nothing_but_the_answer_on_stdout(simulation, capsys
     said = capsys.readouterr()
     assert "simulating" in said.err
     json.loads(said.out)
+
+
+def test_the_price_of_queueing_can_be_given(out, sequences):
+    asked = ("rank", sequences, *BYTES, "--format", "json")
+    # 100 MB are the last 48 blocks of B: 768 tokens of 0.08 ms are 61 ms.
+    for wait, fallback in (("50 ms", "queue_new_request"), ("70 ms", None)):
+        body = json.loads(out(*asked, "--queue", wait))
+        assert body["fallback"] == fallback
+        assert body["inputs"]["queue"] == body["queue_cost"]
+
+
+def test_the_library_answers_as_the_command_line_does(out, sequences, simulation):
+    from kvcalc.eviction.rank_answer import evict_rank
+    from kvcalc.eviction.simulate_answer import evict_simulate
+
+    ranked = evict_rank(sequences, policy="ratio", need=100e6, bytes_per_token=131072)
+    told = json.loads(out("rank", sequences, *BYTES, "--policy", "ratio", "--format", "json"))
+    assert ranked.to_dict()["victims"] == told["victims"]
+    simulated = json.loads(out("simulate", simulation, "--format", "json"))
+    assert evict_simulate(simulation).to_dict()["rows"] == simulated["rows"]
