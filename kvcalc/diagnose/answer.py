@@ -9,8 +9,8 @@ from kvcalc.catalog.scenarios import Question, engine_settings
 from kvcalc.diagnose.figures import Readings, engines_of, readings_of
 from kvcalc.diagnose.gpus import GpuFacts, read_gpus
 from kvcalc.diagnose.logs import LogFacts, read_log
-from kvcalc.diagnose.prediction import compared
-from kvcalc.diagnose.results import Comparison, DiagnoseResult, Missing
+from kvcalc.diagnose.prediction import compared, memory_compared
+from kvcalc.diagnose.results import Comparison, DiagnoseResult, MemoryComparison, Missing
 from kvcalc.diagnose.scrape import read_scrape
 from kvcalc.diagnose.verdicts import signs_of, verdicts_of, warnings_of
 from kvcalc.engines import lay_out
@@ -54,7 +54,7 @@ def diagnose(
     _say_log(found, facts)
     _say_gpus(found, smi)
     book = Notebook()
-    comparison = _comparison(question, facts, book)
+    comparison, memory = _comparisons(question, facts, book)
     busy = None if smi is None else smi.utilization
     signs = signs_of({name: found.value(name) for name in _SIGNS}, facts, busy)
     return DiagnoseResult(
@@ -67,7 +67,7 @@ def diagnose(
         missing=tuple(Missing(name, why) for name, why in found.missing.items() if name not in found.figures),
         verdicts=verdicts_of(signs, comparison),
         kv_tokens=comparison,
-        kv_bytes=None if facts is None else facts.kv_bytes,
+        kv_memory=memory,
     )
 
 
@@ -99,15 +99,20 @@ def _say_gpus(found: Readings, smi: GpuFacts | None) -> None:
             found.say(name, value, "1", "nvidia-smi")
 
 
-def _comparison(question: Question | None, facts: LogFacts | None, book: Notebook) -> Comparison | None:
+def _comparisons(
+    question: Question | None, facts: LogFacts | None, book: Notebook
+) -> tuple[Comparison | None, MemoryComparison | None]:
+    """Return the logged tokens and the logged memory against kvcalc's own, as far as both are known."""
     if facts is None or question is None or question.model is None:
-        return None
+        return None, None
     if question.hardware is None:
-        return compared(models.load(question.model).shape, engine_settings(question), facts, None)
+        return compared(models.load(question.model).shape, engine_settings(question), facts, None), None
     asked = scenario(question)
     layout = lay_out(asked.model.shape, asked.settings)
-    pool = float(memory_of(asked, layout, book).kv_pool)
-    return compared(asked.model.shape, asked.settings, facts, pool)
+    memory = memory_of(asked, layout, book)
+    pool = float(memory.kv_pool)
+    tokens = compared(asked.model.shape, asked.settings, facts, pool)
+    return tokens, memory_compared(facts, pool, float(memory.total))
 
 
 def _inputs(

@@ -4,7 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kvcalc.diagnose.names import COUNTERS, ENGINES, GAUGES, HISTOGRAMS, OLD_LOAD_TIME, OLD_LOADS, Name
+from kvcalc.diagnose.names import (
+    BY_SOURCE,
+    COUNTERS,
+    ENGINES,
+    GAUGES,
+    HISTOGRAMS,
+    LOADED_SECONDS,
+    LOADED_TOKENS,
+    OLD_LOAD_TIME,
+    OLD_LOADS,
+    Name,
+)
 from kvcalc.diagnose.results import Figure
 from kvcalc.diagnose.scrape import Scrape
 from kvcalc.errors import ProfileError
@@ -55,6 +66,7 @@ def readings_of(scrapes: Sequence[Scrape], seconds: float | None) -> Readings:
         counted["load_seconds"] = _counted(found, (OLD_LOAD_TIME,))
     _rates(found, counted)
     _shares(found, counted)
+    _by_source(found, counted)
     _lengths(found, counted)
     _recomputed(found, counted)
     _percentiles(found)
@@ -137,6 +149,27 @@ def _shares(found: Readings, counted: Mapping[str, Count | None]) -> None:
         found.say("load_bandwidth", rate, "byte/second", f"{size.source} / {time.source}")
     else:
         found.lack("load_bandwidth", "no loads from a tier: vllm:kv_offload_load_bytes and _time")
+
+
+def _by_source(found: Readings, counted: Mapping[str, Count | None]) -> None:
+    """Say which share of the prompt tokens had its KV from which source."""
+    for metric, label in BY_SOURCE:
+        names = {
+            sample.labels.get(label, "")
+            for shown in (metric, f"{metric}_total")
+            for sample in found.last.samples.get(shown, ())
+        }
+        counts = {name: _counted(found, (Name(metric, {label: name}),)) for name in sorted(names) if name}
+        known = {name: count.value for name, count in counts.items() if count is not None}
+        prompt = counted["prompt_tokens"] if metric.startswith("sglang:") else None
+        whole = sum(known.values()) if prompt is None else prompt.value
+        if whole > 0:
+            for name, value in known.items():
+                found.say(f"from_{name}_share", value / whole, "1", f"{metric}{{{label}={name}}}")
+    tokens, seconds = _counted(found, (LOADED_TOKENS,)), _counted(found, (LOADED_SECONDS,))
+    if tokens is not None and seconds is not None and seconds.value > 0:
+        rate = tokens.value / seconds.value
+        found.say("load_tokens_per_second", rate, "token/second", f"{tokens.source} / {seconds.source}")
 
 
 def _lengths(found: Readings, counted: Mapping[str, Count | None]) -> None:

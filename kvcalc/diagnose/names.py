@@ -63,6 +63,16 @@ COUNTERS: Mapping[str, tuple[Name, ...]] = MappingProxyType(
 )
 """Counters, by quantity; the first name that a scrape has is taken."""
 
+BY_SOURCE: tuple[tuple[str, str], ...] = (
+    ("vllm:prompt_tokens_by_source", "source"),
+    ("sglang:cached_tokens", "cache_source"),
+)
+"""Counters of prompt tokens by where their KV came from, and the label that says it."""
+
+LOADED_TOKENS = Name("sglang:load_back_tokens")
+LOADED_SECONDS = Name("sglang:load_back_duration_seconds_sum")
+"""Tokens that came back from the host, and the seconds that took."""
+
 OLD_LOADS = Name("vllm:kv_offload_total_bytes", {"transfer_type": "CPU_to_GPU"})
 OLD_LOAD_TIME = Name("vllm:kv_offload_total_time", {"transfer_type": "CPU_to_GPU"})
 """Names of loads before they were split by direction."""

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kvcalc.diagnose.logs import LogFacts
-from kvcalc.diagnose.results import Comparison
+from kvcalc.diagnose.results import Comparison, MemoryComparison
 from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.errors import KvcalcError
 from kvcalc.shapes.components import ModelShape
 
 SAME = 0.01
 """Difference of two sizes [1] below which they are the same: logs round the memory to 0.01 GiB."""
+
+MEMORY = 0.05
+"""Error of the memory model [1]: its median against logs that print the KV memory is about 4 %."""
 
 _POOL = "tokens of the KV pool"
 
@@ -38,6 +41,28 @@ def compared(
         difference,
         _why(shape, settings, log, size, predicted),
     )
+
+
+def memory_compared(log: LogFacts, predicted: float, total: float) -> MemoryComparison | None:
+    """Return the logged KV memory of a GPU against the predicted; None where the log does not say it.
+
+    `total` is the memory of the GPU, by which a difference is told as a share.
+    """
+    if log.kv_bytes is None:
+        return None
+    told = f"the engine found {log.kv_bytes / 1e9:.2f} GB for KV, kvcalc predicts {predicted / 1e9:.2f} GB"
+    if predicted <= 0:
+        return MemoryComparison(log.kv_bytes, predicted, None, f"{told}: the weights fill the GPU")
+    difference = log.kv_bytes / predicted - 1
+    if abs(difference) <= MEMORY:
+        why = "the same within the error of the memory model"
+    else:
+        share = (log.kv_bytes - predicted) / total
+        less = (
+            "other programs, larger activations or graphs" if share < 0 else "smaller activations or batches"
+        )
+        why = f"as if the engine might use {share:+.1%} of the GPU's memory: another --utilization, or {less}"
+    return MemoryComparison(log.kv_bytes, predicted, difference, f"{told}: {why}")
 
 
 def _why(shape: ModelShape, settings: EngineSettings, log: LogFacts, size: float, predicted: float) -> str:

@@ -63,6 +63,16 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryComparison:
+    """The KV memory of one GPU that the engine logged, and what kvcalc predicts for the machine."""
+
+    logged: Bytes  # as the engine printed it
+    predicted: Bytes  # by the model of the engine's memory
+    difference: Share | None  # logged over predicted, less one; null where none is predicted
+    explanation: str  # what would account for it
+
+
+@dataclass(frozen=True, slots=True)
 class DiagnoseResult(Result):
     """Answer of `kvcalc diagnose`."""
 
@@ -71,6 +81,6 @@ class DiagnoseResult(Result):
     missing: tuple[Missing, ...]  # what was not there
     verdicts: tuple[Verdict, ...]  # what is wrong, the gravest first
     kv_tokens: Comparison | None  # tokens of the pool, logged against predicted
-    kv_bytes: Bytes | None  # KV memory per GPU as the engine logged it
+    kv_memory: MemoryComparison | None  # KV memory per GPU, logged against predicted
 
     SCHEMA = "kvcalc.diagnose/1"

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from kvcalc.cli import run
 from kvcalc.diagnose.answer import diagnose
+from kvcalc.diagnose.logs import LogFacts
+from kvcalc.diagnose.prediction import memory_compared
 from kvcalc.diagnose.scrape import parse
 from kvcalc.diagnose.verdicts import Signs, verdicts_of, warnings_of
 from kvcalc.errors import KvcalcError
@@ -339,3 +341,42 @@ def test_odd_lines_of_a_log_are_passed_over(tmp_path, line):
     result = diagnose(log=write(tmp_path, "v.log", f"vllm\n{line}\n"), question=asked("llama-3.1-8b"))
     assert all(figure.value < 1e18 for figure in result.figures)
     assert "log_usage" not in figures(result)
+
+
+def test_hits_by_source(tmp_path):
+    text = (
+        'vllm:prompt_tokens_by_source_total{source="local_compute"} 600\n'
+        'vllm:prompt_tokens_by_source_total{source="local_cache_hit"} 300\n'
+        'vllm:prompt_tokens_by_source_total{source="external_kv_transfer"} 100\n'
+    )
+    found = figures(diagnose([write(tmp_path, "m.prom", text)]))
+    assert found["from_local_cache_hit_share"] == 0.3
+    assert found["from_external_kv_transfer_share"] == 0.1
+    text = (
+        "sglang:prompt_tokens_total 1000\n"
+        'sglang:cached_tokens_total{cache_source="device"} 400\n'
+        'sglang:cached_tokens_total{cache_source="host"} 50\n'
+        "sglang:load_back_tokens_total 50000\nsglang:load_back_duration_seconds_sum 0.5\n"
+    )
+    found = figures(diagnose([write(tmp_path, "m.prom", text)]))
+    assert (found["from_device_share"], found["from_host_share"]) == (0.4, 0.05)
+    assert found["load_tokens_per_second"] == 100_000
+
+
+@pytest.mark.parametrize(
+    ("logged", "word"),
+    [(20.0, "the same within"), (16.0, "-8.0% of the GPU's memory"), (24.0, "+8.0% of the GPU's memory")],
+)
+def test_the_logged_memory_is_held_against_the_predicted(logged, word):
+    found = memory_compared(LogFacts("x", kv_bytes=logged * 1e9), 20e9, 50e9)
+    assert found.difference == pytest.approx(logged / 20 - 1)
+    assert word in found.explanation
+
+
+def test_a_log_on_a_known_machine_compares_both_memory_and_tokens(capsys):
+    arguments = ["--log", LOG, "--model", "llama-3.1-8b", "--on", "l40s", "--engine", "vllm"]
+    assert run(["diagnose", *arguments, "--format", "json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["kv_memory"]["logged"] == pytest.approx(22.40 * 2**30)
+    assert body["kv_memory"]["predicted"] > 0
+    assert body["kv_tokens"]["difference"] == 0

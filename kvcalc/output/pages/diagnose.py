@@ -39,9 +39,8 @@ def _value(item: Figure) -> str:
 
 
 def _comparison(result: DiagnoseResult) -> tuple[Lines, ...]:
-    if result.kv_tokens is None:
-        return ()
-    return (Lines("KV size, logged and predicted", (result.kv_tokens.explanation,)),)
+    told = [item.explanation for item in (result.kv_memory, result.kv_tokens) if item is not None]
+    return (Lines("KV size, logged and predicted", tuple(told), bullet=True),) if told else ()
 
 
 def _missing(result: DiagnoseResult) -> tuple[Grid, ...]:
