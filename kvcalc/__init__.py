@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         UnknownProfileError,
         UnsupportedModelError,
     )
+    from kvcalc.eviction.rank_answer import evict_rank
+    from kvcalc.eviction.simulate_answer import evict_simulate
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
@@ -49,6 +51,8 @@ _HOME = {
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
     "errors": "",
+    "evict_rank": "eviction.rank_answer",
+    "evict_simulate": "eviction.simulate_answer",
     "explain": "",
     "fit": "fitting",
     "formulas": "",
@@ -82,6 +86,8 @@ __all__ = [
     "UnknownProfileError",
     "UnsupportedModelError",
     "errors",
+    "evict_rank",
+    "evict_simulate",
     "explain",
     "fit",
     "formulas",
