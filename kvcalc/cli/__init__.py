@@ -60,7 +60,8 @@ def _parser_error(error: Exception) -> int:
             raise error
         kind = type(error).__name__
         return _complain(f"internal error ({kind}: {error}): a bug of kvcalc; KVCALC_DEBUG=1 shows where")
-    return _complain(" ".join(str(message()).split()))
+    path = getattr(getattr(error, "ctx", None), "command_path", "kvcalc")
+    return _complain(f"{str(message()).rstrip('.')}; {path} --help shows how")
 
 
 def _complain(message: str) -> int:

@@ -13,7 +13,7 @@ from kvcalc.cli.parsing import Command
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("diagnose", cls=Command, no_args_is_help=True)(diagnose)
+    app.command("diagnose", cls=Command)(diagnose)
 
 
 @keyed("diagnose")

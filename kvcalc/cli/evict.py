@@ -23,8 +23,8 @@ PATIENCE = 1.0
 def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
     group = typer.Typer(cls=Group, no_args_is_help=True, help="Whom to evict: rank, simulate.")
-    group.command("rank", cls=Command, no_args_is_help=True)(rank)
-    group.command("simulate", cls=Command, no_args_is_help=True)(simulate)
+    group.command("rank", cls=Command)(rank)
+    group.command("simulate", cls=Command)(simulate)
     app.add_typer(group, name="evict")
 
 

@@ -13,7 +13,7 @@ def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
     group = typer.Typer(cls=Group, no_args_is_help=True, help="Hardware profiles: list, show.")
     group.command("list", cls=Command)(list_hardware)
-    group.command("show", cls=Command, no_args_is_help=True)(show)
+    group.command("show", cls=Command)(show)
     app.add_typer(group, name="hardware")
 
 

@@ -13,8 +13,8 @@ def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
     group = typer.Typer(cls=Group, no_args_is_help=True, help="Model profiles: list, show, import.")
     group.command("list", cls=Command)(list_models)
-    group.command("show", cls=Command, no_args_is_help=True)(show)
-    group.command("import", cls=Command, no_args_is_help=True)(import_model)
+    group.command("show", cls=Command)(show)
+    group.command("import", cls=Command)(import_model)
     app.add_typer(group, name="models")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("plan", cls=Command, no_args_is_help=True)(plan)
+    app.command("plan", cls=Command)(plan)
 
 
 @keyed("plan")

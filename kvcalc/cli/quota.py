@@ -19,9 +19,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(
         cls=Group, no_args_is_help=True, help="Who holds what of a KV pool, and how to get bytes back."
     )
-    group.command("show", cls=Command, no_args_is_help=True)(show)
-    group.command("reclaim", cls=Command, no_args_is_help=True)(reclaim)
-    group.command("import", cls=Command, no_args_is_help=True)(import_ledger)
+    group.command("show", cls=Command)(show)
+    group.command("reclaim", cls=Command)(reclaim)
+    group.command("import", cls=Command)(import_ledger)
     group.command("controls", cls=Command)(controls)
     app.add_typer(group, name="quota")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("restore", cls=Command, no_args_is_help=True)(restore)
+    app.command("restore", cls=Command)(restore)
 
 
 @keyed("restore")
