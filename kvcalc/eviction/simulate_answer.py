@@ -108,7 +108,7 @@ def _machine(said: SimulationFile, file: str, book: Notebook) -> tuple[Limits, S
     block = block_of(speed.layout, BLOCK)
     hosts = hosts_of(question, asked)
     limits = Limits(
-        blocks=max(1, int(memory.kv_tokens // block)),
+        blocks=_blocks(float(memory.kv_tokens), block, file),
         block=block,
         bytes_per_token=float(memory.kv_pool / memory.kv_tokens),
         watermark=said.watermark,
@@ -120,6 +120,13 @@ def _machine(said: SimulationFile, file: str, book: Notebook) -> tuple[Limits, S
     if said.step is not None:
         return limits, constant(said.step, step_sequences(asked), TIME_PER_TOKEN, step_tokens(asked))
     return limits, modelled(speed, step_sequences(asked), step_tokens(asked), held)
+
+
+def _blocks(tokens: float, block: int, file: str) -> int:
+    """Return how many blocks so many tokens of a pool make."""
+    if tokens < block:
+        raise SettingsError(f"{file}: the pool holds {tokens:.0f} tokens, less than one block of {block}")
+    return int(tokens // block)
 
 
 def _max_len(asked: Scenario) -> int | None:
@@ -137,7 +144,7 @@ def _bare_machine(said: SimulationFile, file: str) -> tuple[Limits, StepTimes]:
     hosts = hosts_of(question, None)
     longest = said_number(question, "max_len")
     limits = Limits(
-        blocks=max(1, int(pool // (per_token * block))),
+        blocks=_blocks(pool / per_token, block, file),
         block=block,
         bytes_per_token=per_token,
         watermark=said.watermark,
@@ -167,6 +174,14 @@ def _assume(said: SimulationFile, setup: Setup, book: Notebook) -> None:
         book.assume(f"a dropped tail leaves {KEPT:.0%} of the blocks, unless `keep` says otherwise")
     if len(said.requests) > SWEEP:
         book.assume(f"other loads than the one asked are simulated with the first {SWEEP:,} requests")
+    prompts, longest = setup.requests.prompt, limits.longest
+    if (prompts > longest).any():
+        share = (prompts > longest).mean()
+        told = f"{share:.0%} of the prompts are longer than the {longest:,} tokens that one sequence may hold"
+        book.warn(f"{told}, and are rejected")
+    elif (prompts + setup.requests.generate - 1 > longest).any():
+        cut = (prompts + setup.requests.generate - 1 > longest).mean()
+        book.warn(f"{cut:.0%} of the requests are cut at the {longest:,} tokens that one sequence may hold")
     if any(tactic.mode == "swap" for tactic in setup.tactics) and limits.host is None:
         book.warn("no tier is given, so that swap becomes recompute; name one under `tiers`")
 

@@ -27,8 +27,8 @@ def thrash_rate(result: SimulateResult) -> float | None:
 
 
 def drawings(result: SimulateResult) -> tuple[Drawing, ...]:
-    """Return both charts; none where only one load was simulated."""
-    if len({row.rate for row in result.rows}) < 2:
+    """Return both charts; none where fewer than two loads have an answer."""
+    if len({row.rate for row in result.rows if row.total.p99 is not None}) < 2:
         return ()
     series = by_policy(result)
     goodput = {name: [(float(r.rate), float(r.goodput)) for r in rows] for name, rows in series.items()}

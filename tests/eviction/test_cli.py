@@ -313,3 +313,36 @@ def test_the_library_answers_as_the_command_line_does(out, sequences, simulation
     assert ranked.to_dict()["victims"] == told["victims"]
     simulated = json.loads(out("simulate", simulation, "--format", "json"))
     assert evict_simulate(simulation).to_dict()["rows"] == simulated["rows"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{lognormal: [800, 0.6]}", "100000"),  # every prompt is longer than the pool
+        ("{lognormal: [400, 0.6]}", "1"),
+        ("requests: 80", "requests: 1"),
+        ("max_seqs: 16", "max_seqs: 1\nmax_batched_tokens: 64\nblock_size: 1"),
+        ("max_seqs: 16", "watermark: 1"),
+        ("deadline: 20 s", "deadline: 0 s\nmax_len: 900"),
+        ("[lru, ratio, rules, cost, queue]", "[{policy: rules, mode: queue}, {policy: lru, mode: swap}]"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_odd_engines_and_loads_have_an_answer(out, tmp_path, old, new, form):
+    assert old in BARE
+    file = tmp_path / "odd.yaml"
+    file.write_text(BARE.replace(old, new).replace("requests: 80", "requests: 20"))
+    assert "policy" in out("simulate", str(file), "--format", form)
+
+
+def test_a_pool_of_less_than_a_block_is_refused(refused, tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(BARE.replace("pool: 1 GB", "pool: 1 MB"))
+    assert "the pool holds 10 tokens, less than one block of 16" in refused("simulate", str(file))
+
+
+def test_rejected_prompts_are_warned_of(out, tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text(BARE.replace("{lognormal: [800, 0.6]}", "100000").replace("requests: 80", "requests: 5"))
+    (warning,) = json.loads(out("simulate", str(file), "--format", "json"))["warnings"]
+    assert warning.startswith("100% of the prompts are longer than the 10,000 tokens")
