@@ -15,7 +15,9 @@ from pathlib import Path
 
 from kvcalc.catalog.models import load_file, main, to_document
 from kvcalc.documents import dump_yaml, write_text
+from kvcalc.engines.sizing import CROSS, unslid
 from kvcalc.errors import KvcalcError
+from kvcalc.shapes.components import ModelShape
 
 RETRIEVED = "2026-11-29"
 
@@ -36,6 +38,12 @@ UNQUANTIZED = {
     "glm-4.7": "zai-org__GLM-4.7-FP8",
 }
 """Models of which only a quantized config was found: the shape is that of the plain model."""
+
+COMPILED = re.compile(r"/compile/|/mediatek/")
+"""Where projects that compile a model for a device keep its config, its length set to what they compile."""
+
+CREDIBLE_LENGTH = 32_768
+"""Context from which such a length is believed [token]: programs for devices are compiled for less."""
 
 
 def short_name(repository: str) -> str:
@@ -64,12 +72,27 @@ def chosen(folder: Path) -> dict[str, tuple[Path, dict[str, str]]]:
     return found
 
 
+def without_compiled_length(shape: ModelShape, source: str) -> ModelShape:
+    """Return `shape` without the longest context where `source` may have set it to what it compiles.
+
+    Encoder-decoders keep it: their decoder's length is the number of rows of a learned table.
+    """
+    learned = any(part.kind == CROSS for part in shape.components)
+    if learned or not COMPILED.search(source) or (shape.max_tokens or 0) >= CREDIBLE_LENGTH:
+        return shape
+    # A window beyond the length is one that is never left; without the length it would look like a limit.
+    return replace(shape, components=unslid(shape.components, shape), max_tokens=None)
+
+
 def write(name: str, file: Path, row: dict[str, str], target: Path) -> None:
     """Write one profile."""
     plain = name in UNQUANTIZED
     model = replace(load_file(file, quantized=not plain), name=name, hub=None if plain else row["model"])
-    model = replace(model, shape=replace(model.shape, name=name))
+    shape = without_compiled_length(model.shape, row["source"])
     note = f"config found in: {row['source']}"
+    if shape.max_tokens != model.shape.max_tokens:
+        note += "; its context length is left out, as such copies are cut to what is compiled"
+    model = replace(model, shape=replace(shape, name=name))
     if plain:
         note += f"; the quantization of {row['model']} is left out"
     if row["kind"] == "reconstruction":

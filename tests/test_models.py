@@ -177,3 +177,21 @@ def test_a_config_that_is_not_understood_is_never_sized(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "brand_new", "num_hidden_layers": 2}')
     with pytest.raises(KvcalcError, match="brand_new"):
         models.load(str(tmp_path / "config.json"))
+
+
+def test_a_length_that_a_compiler_set_is_left_out_and_never_makes_a_window_of_a_full_layer():
+    import sys
+    from dataclasses import replace
+    from importlib import import_module
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
+    rule = import_module("generate").without_compiled_length
+    llama = replace(models.load("llama-3.1-8b").shape, max_tokens=512)
+    assert rule(llama, "models/Llama/compile/files/config.json").max_tokens is None
+    assert rule(llama, "tests/config.json") == llama
+    assert rule(replace(llama, max_tokens=32768), "x/compile/files/config.json").max_tokens == 32768
+    for name in ("phi-3.5-mini", "internvl2-4b"):  # a window of 262,144, more than the model's 131,072
+        shape = models.load(name).shape
+        assert (shape.max_tokens, {part.growth.kind for part in shape.components}) == (None, {"linear"})
+    assert models.load("whisper-large-v3").shape.max_tokens == 448
