@@ -1,11 +1,13 @@
 """`kvcalc diagnose`: metrics, log and GPUs in, figures and verdicts out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from kvcalc.api import scenario
 from kvcalc.catalog import models
-from kvcalc.catalog.scenarios import Question, engine_settings
+from kvcalc.catalog.scenarios import Question, Said, engine_settings
 from kvcalc.diagnose.figures import Readings, engines_of, readings_of
 from kvcalc.diagnose.gpus import GpuFacts, read_gpus
 from kvcalc.diagnose.logs import LogFacts, read_log
@@ -17,6 +19,9 @@ from kvcalc.engines import lay_out
 from kvcalc.errors import SettingsError
 from kvcalc.planning.memory import memory_of
 from kvcalc.planning.notebook import Notebook
+
+ENGINES: Mapping[str, str] = MappingProxyType({"vLLM": "vllm", "SGLang": "sglang"})
+"""Engines by the names that logs are known by, and as `--engine` has them."""
 
 _SIGNS = (
     *("usage", "waiting", "preemptions_per_second", "recomputed_share", "repeat_share"),
@@ -105,6 +110,7 @@ def _comparisons(
     """Return the logged tokens and the logged memory against kvcalc's own, as far as both are known."""
     if facts is None or question is None or question.model is None:
         return None, None
+    question = _of_the_log(question, facts, book)
     if question.hardware is None:
         return compared(models.load(question.model).shape, engine_settings(question), facts, None), None
     asked = scenario(question)
@@ -113,6 +119,15 @@ def _comparisons(
     pool = float(memory.kv_pool)
     tokens = compared(asked.model.shape, asked.settings, facts, pool)
     return tokens, memory_compared(facts, pool, float(memory.total))
+
+
+def _of_the_log(question: Question, facts: LogFacts, book: Notebook) -> Question:
+    """Return the question with the engine whose log it is, unless one is named."""
+    known = [ENGINES[name] for name in facts.engines if name in ENGINES]
+    if "engine" in question.said or len(known) != 1:
+        return question
+    book.assume(f"the log is of {known[0]}; --engine and --engine-version say more")
+    return replace(question, said={**question.said, "engine": Said(known[0], facts.file)})
 
 
 def _inputs(

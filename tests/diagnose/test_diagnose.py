@@ -380,3 +380,12 @@ def test_a_log_on_a_known_machine_compares_both_memory_and_tokens(capsys):
     assert body["kv_memory"]["logged"] == pytest.approx(22.40 * 2**30)
     assert body["kv_memory"]["predicted"] > 0
     assert body["kv_tokens"]["difference"] == 0
+
+
+def test_the_engine_of_the_log_is_taken_where_none_is_named():
+    from kvcalc.api import question_of
+
+    result = diagnose(log=LOG, question=question_of("llama-3.1-8b"))
+    # The generic engine holds single tokens, of which 22.40 GiB are 183,500.
+    assert result.kv_tokens.predicted == 183_488
+    assert "the log is of vllm; --engine and --engine-version say more" in result.assumptions
