@@ -110,9 +110,9 @@ def _comparisons(
     """Return the logged tokens and the logged memory against kvcalc's own, as far as both are known."""
     if facts is None or question is None or question.model is None:
         return None, None
-    question = _of_the_log(question, facts, book)
+    name, question = question.model, _of_the_log(question, facts, book)
     if question.hardware is None:
-        return compared(models.load(question.model).shape, engine_settings(question), facts, None), None
+        return compared(models.load(name).shape, engine_settings(question), facts, None), None
     asked = scenario(question)
     layout = lay_out(asked.model.shape, asked.settings)
     memory = memory_of(asked, layout, book)
