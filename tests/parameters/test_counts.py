@@ -9,6 +9,7 @@ from kvcalc.parameters import count_parameters
 from kvcalc.parameters.counts import pipeline_stages
 from kvcalc.parameters.registry import builders
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.readers.huggingface import read_config
 
 
 def counted(values, **options):
@@ -134,6 +135,50 @@ def test_draft_layers_stand_apart():
     # A decoder layer with its two norms, behind a 16 -> 8 projection with three norms.
     assert parameters.draft_total == LATENT + SPARSE + 16 + 16 * 8 + 3 * 8
     assert parameters.total == counted({**DEEPSEEK, "num_nextn_predict_layers": 0}).total
+
+
+MINIMAX = {
+    **LLAMA,
+    "model_type": "minimax_m2",
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "num_mtp_modules": 3,
+}
+# One layer as in Llama but for its network, with norms of the query and key width, 8 + 4.
+MINIMAX_LAYER = 128 + 64 + 12 + 16 + 4 * 8 + 4 * EXPERT
+BEHIND = 16 * 8 + 3 * 8  # the projection of a draft layer and its three norms
+
+
+@pytest.mark.parametrize(
+    ("said", "layers"),
+    [
+        ({}, 3),
+        ({"use_mtp": True, "mtp_transformer_layers": 2}, 6),
+        ({"use_mtp": False}, 0),
+        ({"num_mtp_modules": 0, "num_mtp_layers": 1}, 0),
+    ],
+)
+def test_minimax_has_weights_for_as_many_draft_layers_as_it_caches(said, layers):
+    config = {**MINIMAX, **said}
+    parameters = counted(config)
+    assert parameters.draft_total == layers * (MINIMAX_LAYER + BEHIND)
+    assert parameters.total == 2 * MINIMAX_LAYER + 2 * EMBEDDING + 8
+    assert sum(len(part.layers) for part in read_config(config).draft) == layers
+
+
+def test_the_draft_layer_of_minimax_m3_attends_in_full():
+    indexer = {
+        "sparse_attention_freq": [0, 1],
+        "sparse_num_index_heads": 2,
+        "sparse_index_dim": 4,
+        "sparse_topk_blocks": 2,
+        "sparse_block_size": 16,
+    }
+    own = {"model_type": "minimax_m3_vl", "dense_intermediate_size": 16, "sparse_attention_config": indexer}
+    config = {**MINIMAX, **own, "num_mtp_modules": 1}
+    # Norms of one head, 2 + 2, in place of those of the whole width, and no indexer.
+    assert counted(config).draft_total == MINIMAX_LAYER - 12 + 4 + BEHIND
+    assert counted(config).total == counted({**config, "num_mtp_modules": 0}).total
 
 
 def test_balancing_biases_take_bytes_but_are_no_parameters():

@@ -13,6 +13,7 @@ import pytest
 from kvcalc.errors import UnsupportedModelError
 from kvcalc.parameters import count_parameters
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.readers.huggingface import read_config
 
 SHARED = Path(os.environ.get("KVCALC_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 WITHIN = 0.01  # vLLM adds scales and padding of its own; a hundredth of the weights is decided by neither
@@ -66,6 +67,10 @@ COUNTED = [row for row in rows("transformers.jsonl") if row.get("params_valid")]
 LOADED = [row for row in rows("vllm.jsonl") if not row["error"] and row["kv_dtype"] == "auto"]
 FILES = {row["file"]: row for row in LOADED}  # the largest need more ranks than one
 pytestmark = pytest.mark.skipif(not COUNTED, reason="the folder of shared reference data is absent")
+
+
+UNWEIGHED = {"deepseek_v4", "deepseek_ref", "nemotron_h", "step3p7"}
+"""Model types whose draft layers are known by what they cache alone; their draft weights are not counted."""
 
 
 def parameters_of(file):
@@ -143,3 +148,18 @@ def test_most_rows_agree():
     ]
     assert sum(exact) / len(exact) >= 0.95
     assert sum(within) / len(within) >= 0.90
+
+
+def test_draft_layers_have_weights_where_they_cache():
+    both, cache_alone = 0, set()
+    for row in COUNTED:
+        shape = read_config(SHARED / "corpus" / row["file"])
+        cached = {layer for part in shape.draft for layer in part.layers}
+        weighed = {layer for part in parameters_of(row["file"]).draft for layer in part.layers or ()}
+        if cached and not weighed:
+            cache_alone.add(shape.model_type)
+        else:
+            assert weighed == cached, row["file"]
+            both += bool(cached)
+    assert both > 10
+    assert cache_alone == UNWEIGHED

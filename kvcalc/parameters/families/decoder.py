@@ -11,12 +11,10 @@ from kvcalc.parameters.blocks.tensors import linear, norm, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.shapes.config import Config
+from kvcalc.shapes.families.attention import draft_layers
 
 Switch = bool | str | tuple[str, bool] | Callable[[Config], bool]
 """Always, never, as a key of the config says (absent: no, or the given default), or a rule."""
-
-DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
-"""Names under which configs give the number of multi-token-prediction layers."""
 
 Extra = Callable[[Config, Dimensions], list[Part]]
 
@@ -73,19 +71,18 @@ def build(config: Config, style: Style) -> Parameters:
     d = style.read(config, style.defaults)
     parts = outside(config, d, style) + layer_norms(config, d, style)
     parts += attention(config, d, style) + networks(config, d, style)
-    draft = draft_layers(config, d, style, lambda layers: attention(config, d, style, layers))
+    draft = draft_parts(config, d, style, lambda layers: attention(config, d, style, layers))
     return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
 
 
-def draft_layers(
+def draft_parts(
     config: Config, d: Dimensions, style: Style, mixer: Callable[[Layers], list[Part]]
 ) -> tuple[Part, ...]:
     """Return the multi-token-prediction layers: each a decoder layer behind a projection.
 
     They take the embedding of the next token beside the hidden state, and share embedding and head.
     """
-    count = config.layer_count(*DRAFT_LAYERS, default=0, least=0)
-    layers = tuple(range(d.layers, d.layers + count))
+    layers = tuple(draft_layers(config, d.layers))
     parts = linear("mtp", "eh_proj", d.hidden, 2 * d.hidden, layers, split="replicated")
     parts += norm("draft_layernorms", (3 + style.norms) * d.hidden, layers) + mixer(layers)
     if style.sparse:

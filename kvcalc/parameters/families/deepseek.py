@@ -8,7 +8,7 @@ from kvcalc.parameters.blocks.feedforward import feed_forward, mixture
 from kvcalc.parameters.blocks.latent import latent_attention, read_latent
 from kvcalc.parameters.blocks.tensors import linear, norm, whole
 from kvcalc.parameters.counts import Layers, Parameters, Part
-from kvcalc.parameters.families.decoder import Style, draft_layers, is_tied, layer_norms, networks, outside
+from kvcalc.parameters.families.decoder import Style, draft_parts, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
 from kvcalc.shapes.families.sparse_mla import indexer_layers
 
@@ -30,7 +30,7 @@ def build(config: Config, style: Style) -> Parameters:
         return own + (indexer(config, d.hidden, sizes.query_rank, owners) if sparse else [])
 
     parts += mixer(d.all_layers, tuple(indexer_layers(config, d.layers)) if sparse else ())
-    draft = draft_layers(config, d, style, lambda layers: mixer(layers, layers))
+    draft = draft_parts(config, d, style, lambda layers: mixer(layers, layers))
     parts += networks(config, d, style)
     return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
 

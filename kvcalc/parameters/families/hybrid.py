@@ -25,7 +25,7 @@ from kvcalc.parameters.dimensions import Dimensions
 from kvcalc.parameters.families.decoder import (
     Style,
     attention,
-    draft_layers,
+    draft_parts,
     experts,
     is_tied,
     layer_norms,
@@ -46,7 +46,7 @@ def build(config: Config, style: Style, mixer: Mixer) -> Parameters:
     parts += mixer(config, d, style) + networks(config, d, style)
     draft: tuple[Part, ...] = ()
     if mixer is _qwen_mixer:
-        draft = draft_layers(config, d, style, lambda layers: attention(config, d, style, layers))
+        draft = draft_parts(config, d, style, lambda layers: attention(config, d, style, layers))
     return Parameters(tuple(parts), d.layers, is_tied(config, style.tied), draft)
 
 

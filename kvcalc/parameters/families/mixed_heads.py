@@ -8,7 +8,7 @@ from kvcalc.parameters.blocks.attention import grouped_query
 from kvcalc.parameters.blocks.tensors import linear, norm
 from kvcalc.parameters.counts import Layers, Parameters, Part
 from kvcalc.parameters.dimensions import Dimensions
-from kvcalc.parameters.families.decoder import Style, is_tied, layer_norms, networks, outside
+from kvcalc.parameters.families.decoder import Style, draft_parts, is_tied, layer_norms, networks, outside
 from kvcalc.shapes.config import Config
 
 
@@ -83,7 +83,11 @@ def build_minimax_m3(config: Config) -> Parameters:
     """Build MiniMax-M3: sparse layers choose key blocks with a small indexer."""
     d = replace(dimensions.read(config), inner=config.integer("dense_intermediate_size"))
     style = Style(sparse=True, correction=True, network="block_sparse_moe")
-    parts = grouped_query(d.hidden, d.heads, d.kv_heads, d.head_dim, d.head_dim, d.all_layers, qk_norm="head")
+
+    def attention(layers: Layers) -> list[Part]:
+        return grouped_query(d.hidden, d.heads, d.kv_heads, d.head_dim, d.head_dim, layers, qk_norm="head")
+
+    parts = attention(d.all_layers)
     sparse = config.section("sparse_attention_config")
     if sparse is not None:
         layers = where(sparse.integers("sparse_attention_freq", d.layers) or [], 1)
@@ -92,7 +96,7 @@ def build_minimax_m3(config: Config) -> Parameters:
         parts += linear("attention", f"{prefix}.q_proj", heads * dim, d.hidden, layers, split="replicated")
         parts += linear("attention", f"{prefix}.k_proj", dim, d.hidden, layers, split="replicated")
         parts += norm(f"{prefix}.norms", 2 * dim, layers)
-    return _finish(config, d, style, parts)
+    return replace(_finish(config, d, style, parts), draft=draft_parts(config, d, style, attention))
 
 
 BUILDERS: dict[str, Callable[[Config], Parameters]] = {
