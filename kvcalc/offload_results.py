@@ -44,8 +44,8 @@ class Swing:
     tier: str  # whose verdict it is
     mode: str  # of the tier
     unit: str  # of `low` and `high`
-    low: float
-    high: float
+    low: float  # end of the input's range
+    high: float  # its other end
     gain_low: Seconds  # time that restoring saves with the input at `low`
     gain_high: Seconds  # the same at `high`
     swing: Seconds  # how far apart the two are
@@ -83,9 +83,9 @@ class CurvePoint:
 class CurveLine:
     """One quantity over the variable of a `BreakEvenCurve`; null where it has no value."""
 
-    name: str
-    unit: str
-    values: tuple[float | None, ...]
+    name: str  # of the quantity
+    unit: str  # of `values`
+    values: tuple[float | None, ...]  # one for each point of the curve
 
 
 @record
@@ -122,7 +122,7 @@ class Fleet:
     """What the tiers do to a fleet of replicas under a rate of requests."""
 
     rate: PerSecond  # requests, over all replicas
-    replicas: Count
+    replicas: Count  # of the model, each on tp * pp GPUs
     hit_share: Share  # of requests that find their prefix in a tier
     tiers: tuple[str, ...]  # from which they restore
     link_utilization: Share  # of the busiest path to a tier
@@ -142,9 +142,9 @@ class Handover:
     whole: Seconds  # that it adds to the time to first token when it is sent after the prefill
     layerwise: Seconds  # that it adds when each layer is sent while the next one computes
     ttft_share_whole: Share  # of the time to first token
-    ttft_share_layerwise: Share
+    ttft_share_layerwise: Share  # the same when layers are sent one by one
     hiding_bandwidth: BytesPerSecond  # from which all but the last layer hides behind the prefill
     average_bandwidth: BytesPerSecond | None  # that the rate of requests needs; null without --rate
     utilization: Share | None  # of the path by that rate
-    verdict: Annotated[str, ("hidden", "exposed", "saturated")]
+    verdict: Annotated[str, ("hidden", "exposed", "saturated")]  # of sending layer by layer
     reason: str  # the verdict in words
