@@ -63,7 +63,11 @@ KEYS: tuple[Key, ...] = (
     Key("pool", "quantity", "KV memory per GPU, instead of deriving it", "byte", "Memory"),
     Key("utilization", "share", "Share of GPU memory the engine may use [the engine's own]", group="Memory"),
     Key(
-        "weights_dtype", "text", "Precision of the weights [the checkpoint's]", group="Memory", commands=_PLAN
+        "weights_dtype",
+        "text",
+        "Precision of the weights: fp8, int4, q4_k_m, ... [the checkpoint's]",
+        group="Memory",
+        commands=_PLAN,
     ),
     Key("host_reserve", "quantity", "Shared memory kept for the host", "byte", "Memory", commands=_PLAN),
     Key(

@@ -36,7 +36,7 @@ def list_models(
 def show(
     model: Model,
     weights_dtype: Annotated[
-        str | None, typer.Option("--weights-dtype", metavar="TEXT", help="Precision of the weights.")
+        str | None, typer.Option("--weights-dtype", metavar="TEXT", help="Their precision: fp8, q4_k_m, ...")
     ] = None,
     format: Format = "table",
     save: Save = None,

@@ -80,12 +80,19 @@ NAMED = {
 }
 """Formats that a person may ask for by name."""
 
-_LONG_NAMES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"}
+_LONG_NAMES = {
+    **{"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8"},
+    **{"f32": "fp32", "f16": "fp16", "half": "fp16"},
+}
 
 
-def named(name: str) -> Format:
-    """Return the format that `name` means, or raise `SettingsError` with the nearest valid name."""
+def named(name: str, others: tuple[str, ...] = ()) -> Format:
+    """Return the format that `name` means, or raise `SettingsError` with the nearest valid name.
+
+    `others` are names that the caller understands besides.
+    """
     short = _LONG_NAMES.get(name.lower().removeprefix("torch."), name.lower())
     if short not in NAMED:
-        raise SettingsError(f"weights dtype {name!r} is unknown{did_you_mean(name, tuple(NAMED))}")
+        known = (*NAMED, *others)
+        raise SettingsError(f"weights dtype {name!r} is unknown{did_you_mean(name.lower(), known)}")
     return NAMED[short]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import prod
 
 from kvcalc.parameters.counts import Name, Parameters, Part, Split
-from kvcalc.parameters.formats import Format
+from kvcalc.parameters.ggml import ggml_format
 from kvcalc.shapes.readers.gguf.file import GgmlType, Header
 from kvcalc.shapes.readers.gguf.keys import Keys, read_architecture
 
@@ -57,16 +57,6 @@ def parameters_of_header(header: Header) -> Parameters:
         tied=all(tensor.name != "output.weight" for tensor in header.tensors),
         draft=tuple(parts[True]),
     )
-
-
-def ggml_format(kind: GgmlType) -> Format:
-    """Return a ggml type as a storage format; its blocks lie within a row, so bits say it all.
-
-    >>> from kvcalc.shapes.readers.gguf.file import GGML_TYPES
-    >>> ggml_format(GGML_TYPES[12]).bits  # q4_K: 144 bytes for 256 values
-    4.5
-    """
-    return Format(kind.name, 8 * kind.size / kind.block)
 
 
 def _part(

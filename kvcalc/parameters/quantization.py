@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kvcalc.errors import UnsupportedModelError, did_you_mean
-from kvcalc.parameters import formats
+from kvcalc.parameters import formats, ggml
 from kvcalc.parameters.counts import Parameters, Part
 from kvcalc.parameters.formats import Format
 from kvcalc.parameters.patterns import Patterns, canonical
@@ -237,9 +237,12 @@ def with_dtype(parameters: Parameters, name: str) -> Parameters:
     """Return `parameters` stored in the format `name`, whatever the checkpoint declares.
 
     A 16- or 32-bit name holds for every tensor; a quantized one for the matrices that engines
-    quantize, while embeddings, heads, routers and norms are kept in 16 bits.
+    quantize, while embeddings, heads, routers and norms are kept in 16 bits.  ggml's types and
+    mixtures are stored as llama.cpp does.
     """
-    chosen = formats.named(name)
+    if name.lower() in ggml.names():
+        return ggml.with_ggml(parameters, name.lower())
+    chosen = formats.named(name, ggml.names())
     plain = chosen if chosen.bits >= formats.BF16.bits else formats.BF16
 
     def change(part: Part) -> Part:
