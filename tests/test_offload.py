@@ -200,3 +200,30 @@ class TestStores:
         # 9,984 new tokens x 131,072 B a second against 3.84 TB once a day, 44.4 MB/s, for five years
         years = 5 * 3.84e12 / 86_400 / (9_984 * 131_072)
         assert any(f"wears the drives out in {years:.2g} years" in text for text in result.warnings)
+
+
+class TestShortPrompts:
+    """Up to 512 tokens run as a captured graph: 3 ms beside the work, on both sides of the comparison."""
+
+    def test_a_short_recompute_is_as_little_launched_as_what_a_hit_leaves(self):
+        result = hit(engine="generic", prompt=17, cached=16)
+        (row,) = result.offload
+        assert row.recompute == pytest.approx(result.prefill.time - 0.012)
+        # both read all weights once: the hit saves next to nothing
+        assert row.verdict != "restore"
+        assert row.speedup == pytest.approx(1, abs=0.01)
+
+    def test_a_long_recompute_is_launched(self):
+        result = hit(engine="generic", prompt=513, cached=512)
+        assert result.offload[0].recompute == result.prefill.time
+
+    def test_the_curve_and_the_split_go_by_the_same_rule(self):
+        asked = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "engine": "generic"}
+        curve = kvcalc.restore(**asked, prompt=257, cached=256).curve
+        assert curve[0].cached == 256
+        assert curve[0].recompute == pytest.approx(
+            hit(engine="generic", prompt=257, cached=256).prefill.time - 0.012
+        )
+        (row,) = hit(engine="generic", prompt=500, cached=400).offload
+        assert row.split.time >= row.remaining
+        assert row.split.speedup >= 1 - 1e-9

@@ -12,7 +12,7 @@ from kvcalc.formulas.breakeven import cached_total, shortest_worthwhile
 from kvcalc.formulas.cost import break_even_hit_share, break_even_interval, storage_cost, time_cost
 from kvcalc.formulas.transfer import effective_bandwidth, piece_for_bandwidth
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
-from kvcalc.planning.offload import Route, block_tokens, moved_bytes, restoring
+from kvcalc.planning.offload import Route, block_tokens, computing_time, moved_bytes, restoring
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import Real
 from kvcalc.results import Offload
@@ -95,9 +95,9 @@ def _prefix(case: Case) -> BreakEvenCurve:
     suffix = max(1.0, float(workload.prompt - cached))
     longest = max(scenario.model.shape.max_tokens or workload.prompt, 2 * block)
     lengths = np.unique(np.geomspace(block, longest, POINTS) // block * block)
-    remaining = speed.prefill.time(np.full_like(lengths, suffix), lengths)
+    remaining = computing_time(speed, np.full_like(lengths, suffix), lengths)
     found = restoring(scenario, route, moved_bytes(speed.layout, lengths))
-    total, full = found.total(remaining), speed.prefill.time(lengths + suffix)
+    total, full = found.total(remaining), computing_time(speed, lengths + suffix)
     try:
         point: float | None = float(shortest_worthwhile(lengths, full - total))
         reason = "from this length on restoring is faster, on the grid of the curve"

@@ -2,7 +2,7 @@
 
 from kvcalc.formulas.eviction import swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time
 from kvcalc.planning.speed import Speed
 from kvcalc.results import Decode, Eviction, Offload
 
@@ -11,7 +11,7 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     """Return the price of the dearest victim: a sequence that is about to finish."""
     scenario = speed.scenario
     tokens = scenario.workload.prompt + scenario.workload.generate
-    time = float(speed.prefill.time(float(tokens)))
+    time = float(computing_time(speed, float(tokens)))
     stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET]
     swap = _swap(speed, tokens, max((float(row.bandwidth) for row in stored), default=None), book)
     return Eviction(

@@ -13,10 +13,10 @@ from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
     block_tokens,
     cached_tokens,
+    computing_time,
     moved_bytes,
     restoring,
     route_of,
-    suffix_time,
     tiers_of,
 )
 from kvcalc.planning.speed import Speed
@@ -90,11 +90,11 @@ def _cached(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
     tier = next(tier for tier in tiers_of(scenario, book) if tier.name == row.tier)
     route = route_of(speed, tier, book)
     block = route.mechanism.chunk_tokens or block_tokens(speed)
-    full = float(speed.prefill.time(float(prompt)))
+    full = float(computing_time(speed, float(prompt)))
 
     def pays(hits: Tokens) -> np.ndarray:
         found = restoring(scenario, route, moved_bytes(speed.layout, hits))
-        remaining = suffix_time(speed, prompt - hits, hits)
+        remaining = computing_time(speed, prompt - hits, hits)
         cost = found.exposed(found.parts.transfer, remaining) + found.overhead
         return np.asarray(remaining + cost < full)
 
@@ -124,8 +124,8 @@ def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> I
     def saved(share: float) -> float:
         pace = replace(speed.prefill.paces.middle, products=share, attention=share)
         full, suffix = (
-            speed.prefill.time(prompt, 0.0, pace),
-            suffix_time(speed, prompt - cached, cached, pace),
+            computing_time(speed, prompt, 0.0, pace),
+            computing_time(speed, prompt - cached, cached, pace),
         )
         return float(full - suffix)
 

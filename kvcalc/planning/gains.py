@@ -16,6 +16,7 @@ from kvcalc.planning.offload import (
     BANDWIDTH_SPREAD,
     block_tokens,
     cached_tokens,
+    computing_time,
     moved_bytes,
     tiers_of,
     wait_of,
@@ -232,13 +233,13 @@ class ModelledSaving:
 
     def __call__(self, drawn: Drawn) -> tuple[Seconds, Bytes]:
         """Return seconds saved and bytes to move."""
-        prefill, pace = self.speed.prefill, drawn_pace(self.speed.prefill.paces, drawn)
+        pace = drawn_pace(self.speed.prefill.paces, drawn)
         prompt, cached = self._lengths(drawn)
         level = self._level(drawn)
-        full = prefill.time(prompt, 0.0, pace) * level
+        full = computing_time(self.speed, prompt, 0.0, pace) * level
         left = drawn.get("remaining", self.remaining)
         if left is None:
-            left = prefill.time(prompt - cached, cached, pace) * level
+            left = computing_time(self.speed, prompt - cached, cached, pace) * level
         size = drawn.get("bytes", self.size)
         if size is None:
             size = moved_bytes(self.speed.layout, cached)

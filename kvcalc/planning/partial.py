@@ -16,6 +16,7 @@ from kvcalc.planning.offload import (
     Route,
     block_tokens,
     cached_tokens,
+    computing_time,
     moved_bytes,
     restoring,
     route_of,
@@ -126,7 +127,7 @@ def _from_the_back(speed: Speed, route: Route, row: Offload, front: _Numbers, ca
     rest of it.  The suffix needs both parts.
     """
     prompt = float(speed.scenario.workload.prompt)
-    computing = row.recompute - speed.prefill.time(prompt - front, front)
+    computing = row.recompute - computing_time(speed, prompt - front, front)
     behind = cached - front
     found = restoring(speed.scenario, route, moved_bytes(speed.layout, behind))
     loading = np.where(behind > 0, found.parts.transfer + found.overhead, 0.0)
@@ -137,7 +138,7 @@ def _from_the_back(speed: Speed, route: Route, row: Offload, front: _Numbers, ca
 def _from_the_front(speed: Speed, route: Route, row: Offload, loaded: _Numbers) -> _Numbers:
     """Return the time to the first token with the first `loaded` tokens restored, the others computed."""
     prompt = float(speed.scenario.workload.prompt)
-    left = speed.prefill.time(prompt - loaded, loaded)
+    left = computing_time(speed, prompt - loaded, loaded)
     found = restoring(speed.scenario, route, moved_bytes(speed.layout, loaded))
     return np.where(loaded > 0, found.total(left), row.recompute)
 

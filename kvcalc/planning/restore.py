@@ -16,12 +16,12 @@ from kvcalc.planning.offload import (
     Times,
     block_tokens,
     cached_tokens,
+    computing_time,
     moved_bytes,
     plain_restoring,
     restore_row,
     restoring,
     route_of,
-    suffix_time,
     tell_wait,
     tiers_of,
     times_of,
@@ -98,8 +98,8 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     lengths = [SHORTEST_CURVE * 2**step for step in range(24) if SHORTEST_CURVE * 2**step < longest]
     grid = np.unique([length // block * block for length in (*lengths, longest) if length >= block])
     prefix = grid.astype(float)
-    full = speed.prefill.time(prefix + suffix)
-    remaining = suffix_time(speed, np.full_like(prefix, suffix), prefix)
+    full = computing_time(speed, prefix + suffix)
+    remaining = computing_time(speed, np.full_like(prefix, suffix), prefix)
     moved = moved_bytes(speed.layout, prefix)
     found = restoring(scenario, route_of(speed, tier, Notebook()), moved)
     points = break_even_bandwidth(moved, full, remaining, _finite(found.overhead))

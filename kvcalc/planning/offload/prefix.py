@@ -55,6 +55,11 @@ def offload_rows(
     if not tiers:
         return ()
     cached = cached_tokens(scenario, speed, book)
+    if cached > 0 and scenario.workload.prompt <= CAPTURED_TOKENS and speed.prefill.source == "model":
+        book.assume(
+            f"offload is judged against steps of up to {CAPTURED_TOKENS} tokens that run as captured graphs: "
+            f"{CAPTURED_FIXED * 1e3:g} ms beside their computing, less than the prefill of a server takes"
+        )
     rows: list[Offload] = []
     for tier in tiers:
         route = route_of(speed, tier, book)
@@ -117,16 +122,17 @@ def whole_chunks(route: Route, cached: int, book: Notebook) -> int:
     return kept
 
 
-def suffix_time(speed: Speed, new: Tokens, cached: Tokens, pace: Pace | None = None) -> Seconds:
-    """Return the prefill behind a hit; arrays too.
+def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace | None = None) -> Seconds:
+    """Return the prefill of what a hit leaves, or of the whole prompt without one; arrays too.
 
-    So few tokens as a full hit leaves run like a decode step, without the launches of a prefill.
+    So few tokens as a full hit or a short prompt leaves run like a decode step, without the launches of
+    a prefill.  Both sides of a comparison go by this rule.
     """
     pace = pace or speed.prefill.paces.middle
     if speed.prefill.source == "calibrated":
         return speed.prefill.time(new, cached, pace)
     launched = speed.prefill.time(new, cached, pace)
-    captured = speed.prefill.time(new, cached, replace(pace, fixed=min(pace.fixed, CAPTURED_FIXED)))
+    captured = speed.prefill.time(new, cached, replace(pace, fixed=np.minimum(pace.fixed, CAPTURED_FIXED)))
     return np.where(np.asarray(new) <= CAPTURED_TOKENS, captured, launched)[()]
 
 
@@ -135,10 +141,10 @@ def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
     paces = speed.prefill.paces
 
     def both(pace: Pace) -> tuple[float, float]:
-        full = float(speed.prefill.time(hit.prompt, 0.0, pace))
+        full = float(computing_time(speed, hit.prompt, 0.0, pace))
         if remaining is not None:
             return full, remaining
-        return full, float(suffix_time(speed, hit.new, float(hit.cached), pace))
+        return full, float(computing_time(speed, hit.new, float(hit.cached), pace))
 
     middle, fast, slow = both(paces.middle), both(paces.fast), both(paces.slow)
     return Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
@@ -170,9 +176,9 @@ def _shortest(speed: Speed, route: Route, suffix: float) -> float | None:
     step = block * max(1, longest // block // 8192)
     grid = np.arange(step, longest + 1, step, dtype=float)
     found = restoring(scenario, route, moved_bytes(speed.layout, grid))
-    remaining = suffix_time(speed, np.full_like(grid, suffix), grid)
+    remaining = computing_time(speed, np.full_like(grid, suffix), grid)
     cost = found.exposed(found.parts.transfer, remaining) + found.overhead
-    saved = speed.prefill.time(grid + suffix) - remaining
+    saved = computing_time(speed, grid + suffix) - remaining
     try:
         return float(shortest_worthwhile(grid, np.where(np.isfinite(cost), saved - cost, -1.0)))
     except DomainError:
