@@ -106,11 +106,11 @@ def speedup(prefill: Seconds, cached: Seconds) -> Share:
 
 
 def break_even_bandwidth(
-    size: Bytes, prefill: Seconds, remaining: Seconds, overhead: Seconds = 0.0
+    size: Bytes, prefill: Seconds, remaining: Seconds, overhead: Seconds = 0.0, window: Seconds = 0.0
 ) -> BytesPerSecond:
     r"""Above which bandwidth is restoring faster than computing the prompt again?
 
-    .. math:: B_{break} = \frac{D}{T_{prefill} - T_{remaining} - T_{overhead}}
+    .. math:: B_{break} = \frac{D}{T_{prefill} - T_{remaining} - T_{overhead} + W}
 
     Parameters
     ----------
@@ -118,28 +118,37 @@ def break_even_bandwidth(
     prefill : T_{prefill}, full recompute of the prompt [second]
     remaining : T_{remaining}, prefill of the suffix, which attends to the whole prefix [second]
     overhead : T_{overhead}, every part that no bandwidth removes [second]
+    window : W, part of the transfer that hides behind other work, 0 for a serial restore [second]
 
     Raises
     ------
     DomainError
-        If the denominator is not positive (then no bandwidth helps), or an argument is negative.
+        If the denominator without W is not positive (then no bandwidth helps), or an argument is negative.
 
     Notes
     -----
-    Arrays over the prefix length give the break-even as a curve; `no_break_even` says why an element
-    is NaN.  A higher hit rate does not promise less time: compute falls, bytes to restore rise.
+    A window helps slower paths, but where the other parts alone take the full prefill, hiding all of
+    the transfer gains nothing either.  Arrays over the prefix length give the break-even as a curve;
+    `no_break_even` says why an element is NaN.  A higher hit rate does not promise less time: compute
+    falls, bytes to restore rise.
 
     References
     ----------
-    `cached_total` set equal to the full prefill and solved for the bandwidth.
+    `cached_total`, or with a window `overlapped_total`, set equal to the full prefill and solved for the
+    bandwidth.
 
     Examples
     --------
+    Serial, and with 60 ms of other work to hide behind:
+
     >>> print(break_even_bandwidth(1e9, 0.100, 0.030, 0.005) / 1e9)
     15.3846
+    >>> print(break_even_bandwidth(1e9, 0.100, 0.030, 0.005, 0.060) / 1e9)
+    8.0
     """
     gap = _gap(prefill, remaining, overhead)
-    return not_negative(size, "size") / refuse(gap, gap <= ROUNDING * prefill, NO_BANDWIDTH)
+    spare = refuse(gap, gap <= ROUNDING * prefill, NO_BANDWIDTH)
+    return not_negative(size, "size") / (spare + not_negative(window, "window"))
 
 
 def no_break_even(prefill: Seconds, remaining: Seconds, overhead: Seconds = 0.0) -> Words:

@@ -120,8 +120,11 @@ def _restore(item: Offload, result: PlanResult) -> str:
     hidden = item.overlapped_total is not None
     total = text(item, "overlapped_total" if hidden else "cached_total")
     size = f"{text(item, 'bytes')} into each GPU"
-    if hidden:
-        size += f", up to {human(result.inputs.get('window'), 'second')} of it under other work"
+    window = result.inputs.get("window")
+    if hidden and window is None:
+        size += ", layer by layer under the prefill"
+    elif hidden:
+        size += f", up to {human(window, 'second')} of it under other work"
     return (
         f"With a hit restored from {item.tier} ({size}) a prompt is ready after {total}, without it after "
         f"{text(item, 'recompute')}: {_comparison(item, 'restoring')}; {_break_even(item, hidden)}."
@@ -151,14 +154,12 @@ def _comparison(item: Offload, what: str) -> str:
 
 
 def _break_even(item: Offload, hidden: bool) -> str:
-    """Return where the bandwidth stands to the break-even, which counts no overlap."""
+    """Return where the bandwidth stands to the break-even."""
     if item.break_even_bandwidth is None:
         return f"no bandwidth would break even, since {item.reason}"
     now, point = text(item, "bandwidth"), text(item, "break_even_bandwidth")
-    if hidden:
-        return f"it gives {now}, and without overlap {point} would break even"
     side = "above" if float(item.bandwidth) > float(item.break_even_bandwidth) else "below"
-    return f"{now} is {side} the break-even of {point}"
+    return f"{now} is {side} the break-even of {point}{' with that overlap' if hidden else ''}"
 
 
 def _no_offload(result: PlanResult) -> str:
@@ -207,7 +208,7 @@ def _clause(flip: Flip) -> str:
     if flip.verdict not in ("restore", "recompute"):
         return ""
     restoring = flip.verdict == "restore"
-    if flip.key == f"tiers.{flip.tier}.bandwidth":
+    if flip.tier and flip.unit == "byte/second":
         wins = "restoring" if restoring else "recomputing"
         return f"if {flip.tier} gave {side} than {at}, {wins} would win"
     wins = f"restoring from {flip.tier} would win"

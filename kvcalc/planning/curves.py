@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.errors import DomainError, SettingsError, did_you_mean
-from kvcalc.formulas.breakeven import cached_total, shortest_worthwhile
+from kvcalc.formulas.breakeven import shortest_worthwhile
 from kvcalc.formulas.cost import break_even_hit_share, break_even_interval, storage_cost, time_cost
-from kvcalc.formulas.transfer import effective_bandwidth, piece_for_bandwidth
+from kvcalc.formulas.overlap import overlapped_total
+from kvcalc.formulas.transfer import burst_time, effective_bandwidth, piece_for_bandwidth
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
-from kvcalc.planning.offload import Route, block_tokens, computing_time, moved_bytes, restoring
+from kvcalc.planning.offload import Restoring, Route, block_tokens, computing_time, moved_bytes, restoring
 from kvcalc.planning.speed import Speed
-from kvcalc.quantity import Real
+from kvcalc.quantity import BytesPerSecond, Real, Seconds
 from kvcalc.results import Offload
 from kvcalc.scenario import Scenario, TierUse
 
@@ -37,14 +38,15 @@ class Case:
 
     row: Offload
     tier: TierUse
+    found: Restoring
     speed: Speed | None = None
     route: Route | None = None
 
-    @property
-    def fixed(self) -> float:
-        """The parts of the restore that no bandwidth removes."""
+    def total(self, bandwidth: BytesPerSecond) -> Seconds:
+        """Return the time to the first token of the hit at other rates, with its overlap."""
         row = self.row
-        return float(row.queue + row.setup + row.convert + row.sync)
+        shown = self.found.exposed(burst_time(row.bytes, bandwidth), row.remaining)
+        return overlapped_total(row.remaining, shown, row.queue + row.setup + row.convert + row.sync)
 
     @property
     def saving(self) -> float:
@@ -76,7 +78,7 @@ def _bandwidth(case: Case) -> BreakEvenCurve:
     row = case.row
     point = None if row.break_even_bandwidth is None else float(row.break_even_bandwidth)
     rates = _around(float(row.bandwidth), point)
-    total = cached_total(row.bytes, rates, row.remaining, case.fixed)
+    total = case.total(rates)
     return _curve(
         "bandwidth",
         "byte/second",
@@ -170,9 +172,7 @@ def _piece(case: Case) -> BreakEvenCurve:
         streams = rates.number("streams", 1.0)
         cost = rates.number("per_piece", COPY_OVERHEAD)
     pieces = np.geomspace(4096.0, 2.0**26, POINTS)
-    total = cached_total(
-        row.bytes, effective_bandwidth(pieces, link, cost, streams), row.remaining, case.fixed
-    )
+    total = case.total(effective_bandwidth(pieces, link, cost, streams))
     point, reason = None, row.reason
     if row.break_even_bandwidth is not None:
         try:

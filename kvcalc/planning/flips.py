@@ -11,6 +11,7 @@ from kvcalc.engines.layout import Layout
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
+    Route,
     block_tokens,
     cached_tokens,
     computing_time,
@@ -18,6 +19,7 @@ from kvcalc.planning.offload import (
     restoring,
     route_of,
     tiers_of,
+    whole_chunks,
 )
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import Tokens
@@ -26,6 +28,11 @@ from kvcalc.scenario import Scenario
 
 _GRID = 8192
 """Hits tried at first, evenly over the prompt [1]."""
+
+EFFECTIVE = "effective bandwidth"
+"""What a tier's mechanism makes of its stated bandwidth, in the key of a flip."""
+
+_LEAST_EFFICIENCY = 1e-4  # of the dense peak at which a flip is looked for
 
 
 def flips_of(
@@ -74,21 +81,24 @@ def _first_limit(scenario: Scenario, capacity: Capacity, bandwidth: Bandwidth) -
 
 
 def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
+    tier = next(tier for tier in tiers_of(scenario, Notebook()) if tier.name == row.tier)
+    route = route_of(speed, tier, Notebook())
     other = "recompute" if float(row.speedup) > 1 else "restore"  # too close to call has a faster side too
     if row.break_even_bandwidth is not None:
         at = float(row.break_even_bandwidth)
-        yield Flip(f"tiers.{row.tier}.bandwidth", float(row.bandwidth), at, other, "byte/second", row.tier)
+        # What a mechanism reaches is not what the tier states; a flip must not be taken for the latter.
+        rate = "bandwidth" if row.bandwidth == tier.bandwidth else EFFECTIVE
+        key = f"tiers.{row.tier}.{rate}"
+        yield Flip(key, float(row.bandwidth), at, other, "byte/second", row.tier)
     if row.verdict == "restore":
-        yield from _cached(scenario, speed, row)
+        yield from _cached(scenario, speed, row, route)
     if speed.prefill.source == "model":
-        yield from _efficiency(scenario, speed, row, other)
+        yield from _efficiency(scenario, speed, row, route, other)
 
 
-def _cached(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
+def _cached(scenario: Scenario, speed: Speed, row: Offload, route: Route) -> Iterator[Flip]:
     """Most tokens of this prompt whose hit does not pay; none where one restored block pays already."""
-    prompt, book = scenario.workload.prompt, Notebook()
-    tier = next(tier for tier in tiers_of(scenario, book) if tier.name == row.tier)
-    route = route_of(speed, tier, book)
+    prompt = scenario.workload.prompt
     block = route.mechanism.chunk_tokens or block_tokens(speed)
     full = float(computing_time(speed, float(prompt)))
 
@@ -112,27 +122,22 @@ def _cached(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
         yield Flip("cached", float(now), float(low + block - 1), "recompute", "token", row.tier)
 
 
-def _efficiency(scenario: Scenario, speed: Speed, row: Offload, other: str) -> Iterator[Flip]:
+def _efficiency(scenario: Scenario, speed: Speed, row: Offload, route: Route, other: str) -> Iterator[Flip]:
     """Prefill efficiency, of attention too, at which recomputing takes as long as the hit.
 
-    A hit saves computing, which goes with 1 / eta, and what does not depend on it: all-reduces, less the
-    weights that the suffix reads.  Two efficiencies tell the one from the other.
+    What a hit gains falls as computing gets cheaper, in pieces that are straight in 1 / eta.
     """
-    now, cost = scenario.hardware.prefill_efficiency.mid, float(row.restore)
-    prompt, cached = float(scenario.workload.prompt), float(cached_tokens(scenario, speed, Notebook()))
-
-    def saved(share: float) -> float:
-        pace = replace(speed.prefill.paces.middle, products=share, attention=share)
-        full, suffix = (
-            computing_time(speed, prompt, 0.0, pace),
-            computing_time(speed, prompt - cached, cached, pace),
-        )
-        return float(full - suffix)
-
-    computing = (saved(0.25) - saved(0.5)) / (1 / 0.25 - 1 / 0.5)
-    constant = saved(0.5) - computing / 0.5
-    if computing <= 0 or cost <= constant or not math.isfinite(cost):
+    prompt = float(scenario.workload.prompt)
+    cached = float(whole_chunks(route, cached_tokens(scenario, speed, Notebook()), Notebook()))
+    found = restoring(scenario, route, float(row.bytes))
+    dearer = np.geomspace(1.0, 1 / _LEAST_EFFICIENCY, _GRID)
+    pace = replace(speed.prefill.paces.middle, products=1 / dearer, attention=1 / dearer)
+    remaining = computing_time(speed, prompt - cached, cached, pace)
+    gain = np.asarray(computing_time(speed, prompt, 0.0, pace) - found.total(remaining))
+    crossed = np.flatnonzero((gain[:-1] <= 0) & (gain[1:] > 0))
+    if not crossed.size:
         return
-    at = computing / (cost - constant)
-    if at <= 1.0:
-        yield Flip("prefill_efficiency", now, at, other, "1", row.tier)
+    below = slice(crossed[0], crossed[0] + 2)
+    at = 1 / float(np.interp(0.0, gain[below], dearer[below]))
+    now = scenario.hardware.prefill_efficiency.mid
+    yield Flip("prefill_efficiency", now, at, other, "1", row.tier)

@@ -59,14 +59,16 @@ def restore_of(
         size, times, tiers = _bare(given, overrides, book)
         rows = tuple(restore_row(plain_restoring(tier, size, overrides), times, book) for tier in tiers)
         saving = GivenSaving(size, times.recompute, times.remaining, given.doubt.given)
-        case = Case(rows[0], tiers[0])
+        case = Case(rows[0], tiers[0], plain_restoring(tiers[0], size, overrides))
     else:
         layout = lay_out(scenario.model.shape, scenario.settings)
         speed = speed_of(scenario, layout, book)
         tiers = _tiers(given, scenario, book)
         rows = _modelled(given, speed, tiers, book)
         saving = ModelledSaving(speed, given.size, given.remaining)
-        case = Case(rows[0], tiers[0], speed, route_of(speed, tiers[0], Notebook()))
+        route = route_of(speed, tiers[0], Notebook())
+        found = restoring(scenario, route, float(rows[0].bytes))
+        case = Case(rows[0], tiers[0], found, speed, route)
         curve = curve_of(speed, tiers[0])
     named = {tier.name: tier for tier in tiers}
     gains = gains_of(rows, named, saving, given.doubt.given, overrides.window, scenario=scenario)
@@ -102,7 +104,9 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     remaining = computing_time(speed, np.full_like(prefix, suffix), prefix)
     moved = moved_bytes(speed.layout, prefix)
     found = restoring(scenario, route_of(speed, tier, Notebook()), moved)
-    points = break_even_bandwidth(moved, full, remaining, _finite(found.overhead))
+    overhead = _finite(found.overhead)
+    window = found.hidden(full - remaining - overhead, remaining)
+    points = break_even_bandwidth(moved, full, remaining, overhead, window)
     columns = np.column_stack([prefix, moved, full, remaining, points]).tolist()
     return tuple(
         CurvePoint(

@@ -43,7 +43,13 @@ SAMPLES = {
     "backlog_growth": {"utilization": 1.25},
     "bandwidth_shortfall": {"need": 3e12, "bandwidth": 2e12},
     "bandwidth_utilization": {"need": 1e12, "bandwidth": 2e12},
-    "break_even_bandwidth": {"size": 1e9, "prefill": 0.1, "remaining": 0.03, "overhead": 0.005},
+    "break_even_bandwidth": {
+        "size": 1e9,
+        "prefill": 0.1,
+        "remaining": 0.03,
+        "overhead": 0.005,
+        "window": 0.06,
+    },
     "break_even_hit_share": {"price": 2e-4, "requests": 2.0, "saving": 5e-4},
     "break_even_interval": {"saving": 1e-4, "size": 1e9, "price": 1e-16},
     "break_even_tokens": {

@@ -54,6 +54,7 @@ def test_words_of_a_table():
         pytest.param(160 * GB, 32768 * 327680.0, 14, id="160 GB holds fourteen 32Ki contexts of a 72B"),
         pytest.param(160 * GIB, 32768 * 327680.0, 16, id="160 GiB holds sixteen"),
         pytest.param(3.0, 1.0, 3, id="an exact multiple counts in full"),
+        pytest.param(1.0, 0.1, 10, id="ten tenths are one, though 1.0 // 0.1 is nine"),
         pytest.param(2.999, 1.0, 2, id="half a session serves nobody"),
     ],
 )
@@ -129,6 +130,11 @@ def test_serial_hit_of_one_gb(bandwidth, expected):
 def test_break_even_bandwidth_of_one_gb_in_65_ms():
     assert f.break_even_bandwidth(1 * GB, 100 * MS, 30 * MS, 5 * MS) == exactly(1 * GB / 0.065)
     assert round(f.break_even_bandwidth(1 * GB, 100 * MS, 30 * MS, 5 * MS) / GB, 4) == 15.3846
+
+
+def test_a_window_lets_a_slower_path_break_even():
+    # 125 ms of transfer, of which 60 hide behind other work: 65 ms are left, as above
+    assert f.break_even_bandwidth(1 * GB, 100 * MS, 30 * MS, 5 * MS, 60 * MS) == exactly(8 * GB)
 
 
 def test_no_bandwidth_is_said_exactly():

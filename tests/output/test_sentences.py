@@ -98,16 +98,23 @@ def test_the_first_limit_names_the_use_of_the_other(plan_result):
     assert said(replace(result, first_limit="tie"), "Memory capacity and bandwidth limit it alike: ")
 
 
-def test_a_window_is_said_and_its_break_even_counts_no_overlap(plan_result):
+def test_a_window_is_said_and_its_break_even_counts_it(plan_result):
     row = replace(
-        plan_result.offload[0], overlapped_total=0.085, extra_wait=0.05, speedup=100 / 85, verdict="restore"
+        plan_result.offload[0],
+        overlapped_total=0.085,
+        extra_wait=0.05,
+        speedup=100 / 85,
+        verdict="restore",
+        break_even_bandwidth=1e9 / 0.115,
     )
     result = replace(plan_result, offload=(row,), inputs=plan_result.inputs | {"window": 0.05})
     assert said(result, "With a hit") == (
         "With a hit restored from dram (1.00 GB into each GPU, up to 50.0 ms of it under other work) a "
-        "prompt is ready after 85.0 ms, without it after 100 ms: restoring is 1.18 times faster; it gives"
-        " 10.0 GB/s, and without overlap 15.4 GB/s would break even."
+        "prompt is ready after 85.0 ms, without it after 100 ms: restoring is 1.18 times faster; 10.0 "
+        "GB/s is above the break-even of 8.70 GB/s with that overlap."
     )
+    layers = replace(result, inputs=result.inputs | {"window": None})
+    assert "(1.00 GB into each GPU, layer by layer under the prefill)" in said(layers, "With a hit")
 
 
 def test_without_a_break_even_the_reason_is_said(plan_result):

@@ -185,7 +185,7 @@ def _flips(result: PlanResult) -> Grid:
 
 def _what(flip: Flip) -> str:
     """Return the value that would have to change, with the tier whose verdict it is about."""
-    named = not flip.tier or flip.tier in flip.key.split(".")
+    named = not flip.tier or flip.key.startswith(f"tiers.{flip.tier}.")
     return flip.key if named else f"{flip.key} ({flip.tier})"
 
 

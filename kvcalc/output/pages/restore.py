@@ -31,7 +31,10 @@ def _break_even(result: RestoreResult) -> Cell:
     if result.break_even_bandwidth is None:
         return Cell(f"Break-even: none. {_sentence(result.reason or '')}".rstrip(), "bold")
     rate = text(result, "break_even_bandwidth")
-    return Cell(f"Break-even: {rate}. Above it restoring is faster, below it recomputing is.", "bold")
+    overlap = " with that overlap" if result.rows[0].overlapped_total is not None else ""
+    return Cell(
+        f"Break-even: {rate}{overlap}. Above it restoring is faster, below it recomputing is.", "bold"
+    )
 
 
 def _curve(result: RestoreResult) -> tuple[Grid, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time
+from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time, pipeline_window
 from kvcalc.formulas.restore import RestoreTime, restore_time
 from kvcalc.planning.offload.route import Route, plain_route
 from kvcalc.planning.offload.waiting import Wait, wait_of
@@ -71,6 +71,17 @@ class Restoring:
         if self.is_layerwise:
             return pipeline_time(io, remaining, self.layers) - remaining
         return io
+
+    def hidden(self, spare: Seconds, remaining: Seconds) -> Seconds:
+        """Return how much of a transfer hides at the break-even, where just `spare` of it shows.
+
+        Load layers no slower than they compute, and all but the first hide: that one may take `spare`.
+        """
+        if self.overrides.window is not None:
+            return self.overrides.window
+        if self.is_layerwise:
+            return pipeline_window(np.minimum(remaining, np.maximum(spare, 0) * self.layers), self.layers)
+        return 0.0
 
     def total(self, remaining: Seconds) -> Seconds:
         """Return the time to the first token of a hit."""

@@ -54,7 +54,7 @@ def restore_row(
     wait = float(found.exposed(parts.transfer, times.remaining)) if found.overlaps else None
     total = serial if wait is None else float(found.total(times.remaining))
     low, high = map(float, found.gains((times.saved_low, times.saved_high), times.remaining))
-    point, reason = _break_even(size, times, float(found.overhead), book)
+    point, reason = _break_even(found, times, book)
     word, plain = verdict(low, high), route.mechanism.name == PLAIN
     return Offload(
         tier=route.tier.name,
@@ -77,7 +77,7 @@ def restore_row(
         overlapped_total=None if wait is None else total,
         verdict=str(word),
         confidence=float(confidence(low, high)) if math.isfinite(low) else 1.0,
-        reason=reason or _why(str(word), times.recompute, total, point, bandwidth),
+        reason=reason or _why(str(word), times.recompute, total, point, found),
         mechanism=route.mechanism.name,
         piece_bytes=None if plain else float(route.piece(size)),
         queue_p99=None if found.wait.p99 is None else float(found.wait.p99),
@@ -127,28 +127,35 @@ def _speedup(recompute: float, total: float) -> float:
     return float(speedup(recompute, total)) if total > 0 else math.inf
 
 
-def _break_even(size: float, times: Times, overhead: float, book: Notebook) -> tuple[float | None, str]:
+def _break_even(found: Restoring, times: Times, book: Notebook) -> tuple[float | None, str]:
+    overhead = float(found.overhead)
     if not math.isfinite(overhead):
         return None, "the tier's link cannot serve the planned rate: restores would wait without end"
     reason = str(no_break_even(times.recompute, times.remaining, overhead))
     if reason:
         return None, reason
+    overlap = {}
+    if found.overlaps:
+        spare = times.recompute - times.remaining - overhead
+        overlap["window"] = float(found.hidden(spare, times.remaining))
     return float(
         book.run(
             break_even_bandwidth,
-            size=size,
+            size=float(found.size),
             prefill=times.recompute,
             remaining=times.remaining,
             overhead=overhead,
+            **overlap,
         )
     ), ""
 
 
-def _why(word: str, recompute: float, total: float, point: float | None, bandwidth: float) -> str:
+def _why(word: str, recompute: float, total: float, point: float | None, found: Restoring) -> str:
     ratio = recompute / total if total > 0 else math.inf
     if word == "too_close":
         return "the ranges of prefill speed and bandwidth straddle the break-even"
-    compared = "above" if point is not None and bandwidth > point else "below"
+    compared = "above" if point is not None and float(found.bandwidth) > point else "below"
     words = "faster" if word == "restore" else "slower"
     factor = ratio if word == "restore" else 1 / ratio if ratio else math.inf
-    return f"{factor:.3g} times {words} than recomputing; its bandwidth is {compared} the break-even"
+    overlap = " with that overlap" if found.overlaps else ""
+    return f"{factor:.3g} times {words} than recomputing; its bandwidth is {compared} the break-even{overlap}"
