@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "formulas": {"errors", "quantity"},
     "shapes": {"errors", "quantity"},
     "parameters": {"errors", "shapes"},
-    "engines": {"errors", "quantity", "records", "shapes"},
+    "engines": {"errors", "formulas", "quantity", "records", "shapes"},
     "profiles": {"errors", "records"},
 }
 """Module or package -> the others that it may import; what is not listed here is held against OUTER."""

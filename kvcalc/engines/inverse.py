@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from kvcalc.engines.layout import Layout
 from kvcalc.errors import DomainError
+from kvcalc.formulas.capacity import sessions_that_fit
 from kvcalc.quantity import Bytes
 
 LONGEST_ASKED = 2**40
@@ -65,8 +66,7 @@ def most_sequences(layout: Layout, size: float, tokens: int) -> int:
     one = float(layout.occupied(tokens))
     if one <= 0:
         raise DomainError(f"{layout.shape.name} reserves nothing per sequence, so any number fits")
-    count = int(size // one)
-    return count + 1 if (count + 1) * one <= size else count  # the quotient may be rounded down
+    return int(sessions_that_fit(size, one))
 
 
 def _check(**counts: int) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvcalc.engines.settings import EngineSettings
+from kvcalc.formulas.capacity import sessions_that_fit
+from kvcalc.formulas.kv import component_bytes
 from kvcalc.quantity import Bytes, Count, Tokens
 from kvcalc.shapes.components import Growth, ModelShape
 
@@ -40,11 +42,11 @@ class ComponentBytes:
 
     def payload_at(self, tokens: Tokens) -> Bytes:
         """Return the useful bytes after `tokens` tokens."""
-        return self.payload * self.growth.entries(tokens)
+        return component_bytes(self.payload, self.growth.entries(tokens))
 
     def stored_at(self, tokens: Tokens) -> Bytes:
         """Return the bytes after `tokens` tokens as stored, scales and padding included."""
-        return self.stored * self.growth.entries(tokens)
+        return component_bytes(self.stored, self.growth.entries(tokens))
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class Layout(ABC):
         self.logical = logical
         self.per_gpu = per_gpu
         self.notes = notes
+
+    @property
+    @abstractmethod
+    def kv_dtype(self) -> str:
+        """What keys and values are stored in, as the engine calls it."""
 
     @property
     def bytes_per_token(self) -> float:
@@ -125,5 +132,6 @@ class Layout(ABC):
     def sessions(self, size: float, tokens: Tokens) -> Count:
         """Return how many sequences of `tokens` tokens fit in `size` bytes of KV memory per GPU."""
         need = np.asarray(self.occupied(tokens), dtype=float)
-        fitting = np.where(need > 0, size // np.where(need > 0, need, 1.0), 0.0)
+        count = sessions_that_fit(max(size, 0.0), np.where(need > 0, need, 1.0))
+        fitting = np.where(need > 0, count, 0.0)
         return fitting if fitting.ndim else int(fitting)

@@ -12,7 +12,7 @@ import numpy as np
 from kvcalc.engines.generic import round_up
 from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.settings import EngineSettings
-from kvcalc.engines.sizing import Precision, Sizes, cached_components, component_bytes, sizes
+from kvcalc.engines.sizing import Precision, Sizes, cached_components, size_component, sizes
 from kvcalc.errors import SettingsError
 from kvcalc.quantity import Bytes, Tokens
 from kvcalc.shapes.components import LINEAR, Component, ModelShape
@@ -98,7 +98,7 @@ class LlamaCppLayout(Layout):
 
     def _entry(self, part: Component, storage: str) -> float:
         tensors = tuple(tensor for tensor in part.entry if tensor.storage == storage)
-        return component_bytes(replace(part, entry=tensors), self.precision).stored
+        return size_component(replace(part, entry=tensors), self.precision).stored
 
     def _grown(self, parts: Iterable[Component], storage: str, cells: int) -> float:
         return sum(self._entry(part, storage) * float(part.growth.entries(cells)) for part in parts)

@@ -16,8 +16,8 @@ from kvcalc.engines.sizing import (
     Precision,
     Sizes,
     cached_components,
-    component_bytes,
     model_precision,
+    size_component,
     sizes,
     unslid,
 )
@@ -81,10 +81,15 @@ class SglangLayout(Layout):
         self.state_share = settings.mamba_ratio or STATE_SHARE
 
     @property
+    def kv_dtype(self) -> str:
+        """The format that was asked for, else what SGLang serves the checkpoint in."""
+        return model_precision(_served(self.shape), self.settings).kv
+
+    @property
     def state_bytes(self) -> float:
         """Bytes of one slot: the recurrent states of one sequence."""
         states = [part for part in self.stage if _is_state(part)]
-        return sum(component_bytes(part, self.precision, self.ranks).constant_bytes for part in states)
+        return sum(size_component(part, self.precision, self.ranks).constant_bytes for part in states)
 
     @property
     def bytes_per_full_token(self) -> float:
@@ -187,7 +192,7 @@ class SglangLayout(Layout):
             entry = tuple(
                 tensor for tensor in part.entry if tensor.name in names or tensor.storage == storage
             )
-            sized = component_bytes(replace(part, entry=entry), self.precision, self.ranks, 1)
+            sized = size_component(replace(part, entry=entry), self.precision, self.ranks, 1)
             total += sized.stored * (part.growth.size if part.growth.kind == "constant" else 1)
         return total
 
@@ -220,8 +225,14 @@ def attention_ranks(settings: EngineSettings) -> int:
     return settings.tp // settings.dp
 
 
+def _served(shape: ModelShape) -> ModelShape:
+    """Return `shape` in the dtype it runs in: fp32 in 16 bits (`model_config.py: _get_and_verify_dtype`)."""
+    return shape if shape.dtype != "fp32" else replace(shape, dtype="fp16")
+
+
 def sglang_precision(shape: ModelShape, settings: EngineSettings) -> Precision:
     """Return SGLang's formats: fp8 indexer keys, fp32 states, packed rows for sparse MLA in fp8."""
+    shape = _served(shape)
     precision = model_precision(shape, settings, state=shape.state_dtype or "fp32")
     parts = shape.components_for(settings.engine)
     sparse = any(tensor.storage == "index" for part in parts for tensor in part.entry)

@@ -61,7 +61,7 @@ def model_precision(shape: ModelShape, settings: EngineSettings, state: str | No
     )
 
 
-def entry_bytes(component: Component, precision: Precision, tp: int | None = None) -> RowBytes:
+def layer_entry(component: Component, precision: Precision, tp: int | None = None) -> RowBytes:
     """Return the bytes of one entry in one layer: of a logical copy, or of one of `tp` ranks."""
     slots: dict[str, list[tuple[Side, float, int]]] = {}
     for tensor in component.entry:
@@ -80,14 +80,14 @@ def _side(tensor: Tensor) -> Side:
     return "rope" if tensor.name == "rope_key" else "key"
 
 
-def component_bytes(
+def size_component(
     component: Component, precision: Precision, tp: int | None = None, dcp: int = 1
 ) -> ComponentBytes:
     """Return the bytes of all layers of a component: of a logical copy, or of one of `tp` ranks.
 
     Under decode context parallelism the positions of growing KV are dealt out over `dcp` ranks.
     """
-    one = entry_bytes(component, precision, tp)
+    one = layer_entry(component, precision, tp)
     share = len(component.layers) / (dcp if component.growth.kind in ("linear", "strided") else 1)
     return ComponentBytes(
         kind=component.kind,
@@ -186,12 +186,12 @@ def sizes(
     components = cached_components(shape, settings) if components is None else components
 
     def per_rank(part: Component) -> ComponentBytes:
-        return component_bytes(part, precision, ranks or settings.tp, settings.dcp)
+        return size_component(part, precision, ranks or settings.tp, settings.dcp)
 
     tokens = settings.max_len or shape.max_tokens or 1
     stage = fullest_stage(components, shape.layers, settings.pp, per_rank, tokens)
     return Sizes(
-        logical=tuple(component_bytes(part, precision) for part in components),
+        logical=tuple(size_component(part, precision) for part in components),
         per_gpu=tuple(per_rank(part) for part in stage),
         stage=stage,
     )

@@ -1,6 +1,6 @@
 """Does the load fit in the device, and does it run out of bytes or of bytes per second first?"""
 
-from kvcalc.formulas._domain import Words, ceil_div, excess, not_negative, positive, word
+from kvcalc.formulas._domain import Words, ceil_div, excess, not_negative, positive, select, word
 from kvcalc.formulas.transfer import burst_time
 from kvcalc.quantity import Bytes, BytesPerSecond, Count, Seconds, Share
 
@@ -150,6 +150,7 @@ def sessions_that_fit(capacity: Bytes, session: Bytes) -> Count:
     Notes
     -----
     Count reserved bytes for `session`, page rounding included: payload bytes promise too many.
+    N sessions fit in N times the bytes of one, also where the quotient is rounded below N.
 
     References
     ----------
@@ -159,8 +160,12 @@ def sessions_that_fit(capacity: Bytes, session: Bytes) -> Count:
     --------
     >>> print(sessions_that_fit(80e9, 3e9))
     26.0
+    >>> print(1.0 // 0.1, sessions_that_fit(1.0, 0.1))
+    9.0 10.0
     """
-    return not_negative(capacity, "capacity") // positive(session, "session")
+    space, one = not_negative(capacity, "capacity"), positive(session, "session")
+    count = space // one
+    return select((count + 1) * one <= space, count + 1, count)
 
 
 def sessions_short(need: Bytes, capacity: Bytes, session: Bytes) -> Count:

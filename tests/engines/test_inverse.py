@@ -61,6 +61,7 @@ def test_the_smallest_pool_holds_what_was_asked_and_not_a_byte_less(layout, toke
     assume(size > 0)  # a row per group of tokens, and no whole group yet
     assert most_sequences(layout, size, tokens) == sequences
     assert most_sequences(layout, size - 1, tokens) == sequences - 1
+    assert layout.sessions(size, tokens) == sequences
     longest = longest_context(layout, size, sequences)
     assert longest is None or longest >= tokens
 
@@ -95,6 +96,10 @@ def test_a_state_has_no_longest_context():
     assert longest_context(layout, GIB) is None
     assert longest_context(layout, 1) == 0
     assert most_sequences(layout, 1000 * 2 * 64 * 2, 10**9) == 1000
+
+
+def test_no_session_fits_in_memory_that_the_weights_have_overdrawn():
+    assert dense(1, 1, 16).sessions(-1e9, 100) == 0
 
 
 @pytest.mark.parametrize("ask", [{"tokens": 0}, {"tokens": 1, "sequences": 0}])

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from kvcalc.engines.sizing import entry_bytes
+from kvcalc.engines.sizing import layer_entry
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.kernels import chosen_kernel, exports_states, hybrid_alignment
 from kvcalc.errors import UnsupportedModelError
@@ -77,7 +77,7 @@ def state_mode(deployment: Deployment, kind: str) -> Literal["none", "align", "a
 
 def page_bytes(deployment: Deployment, part: Component, block: int) -> int:
     """Return the bytes of `block` tokens of a component in one layer, or of one state."""
-    entry = entry_bytes(part, deployment.precision(part), deployment.settings.tp).stored
+    entry = layer_entry(part, deployment.precision(part), deployment.settings.tp).stored
     if is_state(part):
         return round(entry)
     per_entry = part.growth.size if part.growth.kind == "strided" else 1

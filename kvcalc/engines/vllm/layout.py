@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from kvcalc.engines.layout import ComponentBytes, Layout, Pool
-from kvcalc.engines.sizing import component_bytes, fullest_stage
+from kvcalc.engines.sizing import fullest_stage, size_component
 from kvcalc.engines.vllm.caches import block_tokens, layer_caches
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.groups import block_bytes, group_layers, stage_groups
@@ -21,16 +21,14 @@ class VllmLayout(Layout):
         settings, shape = deployment.settings, deployment.shape
 
         def per_rank(part: Component) -> ComponentBytes:
-            return component_bytes(part, deployment.precision(part), settings.tp, settings.dcp)
+            return size_component(part, deployment.precision(part), settings.tp, settings.dcp)
 
         tokens = settings.max_len or shape.max_tokens or 1
         stage = fullest_stage(deployment.components, shape.layers, settings.pp, per_rank, tokens)
         super().__init__(
             shape,
             settings,
-            logical=tuple(
-                component_bytes(part, deployment.precision(part)) for part in deployment.components
-            ),
+            logical=tuple(size_component(part, deployment.precision(part)) for part in deployment.components),
             per_gpu=tuple(per_rank(part) for part in stage),
             notes=shape.notes + notes,
         )
