@@ -385,3 +385,15 @@ def test_the_break_even_curve_falls_as_attention_makes_prefixes_dear():
             assert point.break_even_bandwidth is None
     rates = [point.break_even_bandwidth for point in result.curve if point.break_even_bandwidth]
     assert rates == sorted(rates, reverse=True)
+
+
+def test_kv_in_fp32_that_nobody_asked_for_is_warned_of(machine):
+    def warned(**settings):
+        wide = load_model("llama-3.1-8b")
+        wide = replace(wide, shape=replace(wide.shape, dtype="fp32"))
+        result = answer(Scenario(wide, machine, 1, EngineSettings(**settings)))
+        return any("serve such models in 16 bits" in text for text in result.warnings), result.kv.kv_dtype
+
+    assert warned() == (True, "fp32")
+    assert warned(kv_dtype="fp32") == (False, "fp32")
+    assert warned(engine="vllm") == (False, "bf16")

@@ -24,6 +24,11 @@ def round_up(count: Tokens, multiple: int) -> Tokens:
 class GenericLayout(Layout):
     """A window keeps at most its w entries, states and indexers keep the model's dtype."""
 
+    @property
+    def kv_dtype(self) -> str:
+        """The format that was asked for, else the checkpoint's."""
+        return model_precision(self.shape, self.settings).kv
+
     def reserved(self, tokens: Tokens) -> Bytes:
         """Bytes of one sequence on one GPU; equal to the serialized ones without a block size."""
         block = self.settings.block_size

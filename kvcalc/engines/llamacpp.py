@@ -49,6 +49,13 @@ class LlamaCppLayout(Layout):
         self.precision = llamacpp_precision(settings)
         self.state_rows = 1 + settings.spec_tokens  # a snapshot of the state per drafted token
 
+    @property
+    def kv_dtype(self) -> str:
+        """The cache type, by llama.cpp's name; of keys and values apart where they differ."""
+        both = _cache_type(self.settings)
+        key, value = self.settings.k_type or both, self.settings.v_type or both
+        return key if key == value else f"K {key}, V {value}"
+
     def swa_cells(self, cells: Tokens, window: int, sequences: int = 1) -> Tokens:
         """Cells of one window cache beside `cells` cells of full layers, for `sequences` sequences."""
         wanted = np.minimum(cells, window * sequences + self.settings.ubatch)
@@ -114,7 +121,6 @@ class LlamaCppLayout(Layout):
         if not slope:
             rows = int(size // self.constant_bytes)
             return Pool(None, None, None, None, None, float(rows), notes=("one state row per sequence",))
-        max_len = self.settings.max_len
         step = CELL_PAD if self.settings.unified else CELL_PAD * self.settings.parallel
         cells = (self.settings.num_blocks or 0) * CELL_PAD or self._largest(size, step)
         layers = sum(part.layers for part in self.per_gpu if part.bytes_per_token)
@@ -124,9 +130,22 @@ class LlamaCppLayout(Layout):
             block_bytes=slope * CELL_PAD,
             num_blocks=cells // CELL_PAD,
             kv_tokens=cells,
-            max_concurrency=cells / float(round_up(max_len, CELL_PAD)) if max_len else None,
+            max_concurrency=self._concurrency(size, cells),
             notes=(f"cells of one context shared by {self.settings.parallel} slot(s)",),
         )
+
+    def _concurrency(self, size: float, cells: int) -> float | None:
+        """Return how many sequences of max_len fit, each with windows and states of its own.
+
+        The cells of the pool have those of the `--parallel` slots alone beside them, so a division of
+        the cells would count sequences without.
+        """
+        max_len = self.settings.max_len
+        if max_len is None:
+            return None
+        if self.settings.num_blocks:
+            size = cells * self.bytes_per_token_per_gpu
+        return size / float(self.occupied(max_len))
 
     def _largest(self, size: float, step: int) -> int:
         """Return the largest multiple of `step` cells whose buffers fit; they must grow."""
@@ -149,9 +168,14 @@ def _is_cross(part: Component) -> bool:
     return part.growth.kind == "constant" and all(tensor.storage == "kv" for tensor in part.entry)
 
 
+def _cache_type(settings: EngineSettings) -> str:
+    """Return the type of keys and values: f16 unless told, whatever the checkpoint declares."""
+    return "f16" if settings.kv_dtype == "auto" else settings.kv_dtype
+
+
 def llamacpp_precision(settings: EngineSettings) -> Precision:
     """Return llama.cpp's formats: f16 unless told, keys and values apart, states always fp32."""
-    both = "f16" if settings.kv_dtype == "auto" else settings.kv_dtype
+    both = _cache_type(settings)
     key = find_format(settings.k_type or both, "llama.cpp", "--k-type" if settings.k_type else "--kv-dtype")
     value = find_format(settings.v_type or both, "llama.cpp", "--v-type" if settings.v_type else "--kv-dtype")
     return Precision(kv=key.name, value=value.name, index=key.name, conv="fp32", state="fp32")

@@ -36,7 +36,8 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> GenericLayout:
     """Return how transformers holds `shape`: in the model's dtype, whatever the checkpoint quantizes."""
     check_ranks(shape, settings, settings.tp)
     components = tuple(as_cached(part) for part in unslid(cached_components(shape, settings), shape))
-    precision = model_precision(replace(shape, kv_dtype=None), settings, state="fp32")
+    shape = replace(shape, kv_dtype=None)
+    precision = model_precision(shape, settings, state="fp32")
     sized = sizes(shape, settings, precision, components)
     settings = replace(settings, block_size=None)  # nothing is allocated in blocks
     return GenericLayout(shape, settings, sized.logical, sized.per_gpu, shape.notes)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
-from kvcalc.engines.sizing import model_precision
 from kvcalc.formulas.capacity import first_limit
 from kvcalc.formulas.cost import time_cost
 from kvcalc.offload_results import Fleet, Handover
@@ -75,6 +74,7 @@ class Plan:
         tokens = scenario.workload.prompt + scenario.workload.generate
         for note in (*scenario.model.notes, *layout.notes):
             book.warn(note)
+        _tell_wide(layout, book)
         quote_sources(scenario, book)
         memory = memory_of(scenario if place is None else place.gpu, layout, book)
         capacity = capacity_of(scenario, layout, memory, book)
@@ -86,7 +86,7 @@ class Plan:
         offload = offload_rows(scenario, speed, capacity, decode, book)
         offload, tornado = judged_plan(scenario, speed, offload, capacity, decode, book)
         offload = with_splits(speed, offload)
-        fleet = _fleet(scenario, offload, book)
+        fleet = _fleet(speed, float(capacity.sessions), offload, book)
         transfer = _handover(speed, prefill, book)
         result = PlanResult(
             inputs=scenario.inputs,
@@ -118,18 +118,27 @@ class Plan:
         return result, tuple(book.calls)
 
 
+def _tell_wide(layout: Layout, book: Notebook) -> None:
+    """Warn of KV in fp32 that nobody asked for: servers run such checkpoints in 16 bits."""
+    if layout.kv_dtype == "fp32" and layout.settings.kv_dtype == "auto":
+        book.warn(
+            "the checkpoint is in fp32, and so is its KV here; vLLM and SGLang serve such models in 16 bits, "
+            "half of this: --kv-dtype bf16"
+        )
+
+
 def _host_share(place: "Placement", decode: Decode, book: Notebook) -> HostShare:
     from kvcalc.planning.placement import host_share
 
     return host_share(place, float(decode.host_time), book)
 
 
-def _fleet(scenario: Scenario, rows: tuple[Offload, ...], book: Notebook) -> Fleet | None:
-    if scenario.workload.rate is None or not rows:
+def _fleet(speed: Speed, sessions: float, rows: tuple[Offload, ...], book: Notebook) -> Fleet | None:
+    if speed.scenario.workload.rate is None or not rows:
         return None
     from kvcalc.planning.fleet import fleet_of
 
-    return fleet_of(scenario, rows, tiers_of(scenario, Notebook()), book)
+    return fleet_of(speed, sessions, rows, tiers_of(speed.scenario, Notebook()), book)
 
 
 def _handover(speed: Speed, prefill: Prefill, book: Notebook) -> Handover | None:
@@ -153,7 +162,7 @@ def kv_of(shape: ModelShape, layout: Layout, tokens: int) -> KV:
     return KV(
         model=shape.name,
         engine=layout.settings.engine,
-        kv_dtype=_kv_dtype(shape, layout.settings),
+        kv_dtype=layout.kv_dtype,
         bytes_per_token=layout.bytes_per_token,
         bytes_per_token_per_gpu=layout.bytes_per_token_per_gpu,
         constant_bytes=layout.constant_bytes,
@@ -176,12 +185,6 @@ def kv_of(shape: ModelShape, layout: Layout, tokens: int) -> KV:
             for part in layout.logical
         ),
     )
-
-
-def _kv_dtype(shape: ModelShape, settings: EngineSettings) -> str:
-    if settings.k_type or settings.v_type:
-        return f"K {settings.k_type or 'f16'}, V {settings.v_type or 'f16'}"
-    return model_precision(shape, settings).kv
 
 
 def pool_of(pool: Pool) -> PoolRow:

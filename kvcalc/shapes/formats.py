@@ -173,6 +173,9 @@ FORMATS: tuple[Format, ...] = (
 _BY_NAME = {spelling: item for item in FORMATS for spelling in (item.name, *item.aliases)}
 
 
+_OWN_NAMES = {"llama.cpp": {"fp32": "f32", "fp16": "f16"}}
+
+
 def find_format(name: str, engine: str | None = None, option: str = "--kv-dtype") -> Format:
     """Return the format that `name` spells, refusing one that `engine` does not have.
 
@@ -184,9 +187,14 @@ def find_format(name: str, engine: str | None = None, option: str = "--kv-dtype"
         known = sorted(spelling for spelling, item in _BY_NAME.items() if _offered(item, engine))
         raise SettingsError(f"{option}: unknown format {name!r}{did_you_mean(name, known)}")
     if not _offered(found, engine):
-        known = [item.name for item in FORMATS if _offered(item, engine)]
+        known = [_spelled(item, engine) for item in FORMATS if _offered(item, engine)]
         raise SettingsError(f"{option}: {engine} has no {name!r}; it takes {', '.join(known)}")
     return found
+
+
+def _spelled(item: Format, engine: str | None) -> str:
+    """Return how the engine itself spells a format."""
+    return _OWN_NAMES.get(engine or "", {}).get(item.name, item.name)
 
 
 def _offered(item: Format, engine: str | None) -> bool:

@@ -130,7 +130,16 @@ def test_pool_is_the_largest_context_that_fits():
     pool = layout.pool(1024 * MIB)
     assert layout.total(pool.kv_tokens) <= 1024 * MIB < layout.total(pool.kv_tokens + 256)
     assert pool.kv_tokens % 256 == 0
-    assert pool.max_concurrency == pool.kv_tokens / 4096
+
+
+def test_as_many_sequences_of_max_len_fit_as_sessions_count():
+    layout = llama(windowed(size=512), max_len=4096)
+    # 4096 cells of 13 full layers and 512 + 512 of 13 window layers, rows of 4 x 512 fp16 values
+    one = (4096 + 1024) * 13 * 4 * 512 * 2
+    assert layout.pool(5.5 * one).max_concurrency == 5.5
+    assert layout.sessions(5.5 * one, 4096) == 5
+    dense_layout = llama(dense(), max_len=1000)  # 1,024 cells
+    assert dense_layout.pool(7 * 1024 * 36 * 8 * 256 * 2).max_concurrency == 7
 
 
 @pytest.mark.parametrize(
@@ -153,3 +162,11 @@ def test_rows_must_be_whole_groups_of_32():
 
 def test_layers_are_divided_over_devices():
     assert llama(dense(), pp=4).bytes_per_token_per_gpu == 9 * 8 * 256 * 2
+
+
+def test_the_cache_type_is_named_as_llama_cpp_does_whatever_the_checkpoint_declares():
+    declared = model(kv_component("full_attention", range(2), 1, 64, 64, 1), layers=2, kv_dtype="fp8")
+    assert llama(declared).kv_dtype == "f16"
+    assert llama(declared, k_type="q8_0").kv_dtype == "K q8_0, V f16"
+    with pytest.raises(SettingsError, match=r"llama.cpp has no 'fp8'; it takes f32, f16, bf16, q8_0"):
+        llama(declared, kv_dtype="fp8")

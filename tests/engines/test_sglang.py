@@ -218,3 +218,8 @@ def test_ranks_that_deal_out_positions_hold_their_share_once():
     shape = model(latent(61), layers=61)
     one, eight = sglang(shape, tp=8), sglang(shape, tp=8, dcp=8)
     assert eight.pool(10 * GIB).kv_tokens == pytest.approx(8 * one.pool(10 * GIB).kv_tokens, abs=8)
+
+
+def test_a_model_in_fp32_is_served_in_fp16():
+    layout = sglang(model(kv_component("full_attention", range(2), 4, 64, 64, 4), layers=2, dtype="fp32"))
+    assert (layout.kv_dtype, layout.bytes_per_token) == ("fp16", 2 * 4 * 128 * 2)

@@ -191,3 +191,11 @@ def test_the_longest_request_leaves_the_null_block():
     assert layout(DENSE, version="0.28.0", max_len=32_768).longest(hundred) == 1600
     assert layout(DENSE, version="0.29.0", max_len=32_768).longest(hundred) == 1584
     assert layout(DENSE, version="0.33.0", max_len=32_768).longest(2_097_152) == 0
+
+
+def test_tokens_in_flight_beside_windows_are_named():
+    made = layout(model(full(range(1), 8, 128), window(range(1, 4), 8, 128, 1024)), max_batched_tokens=2048)
+    (note,) = made.notes
+    assert "4,096 tokens in flight (2 x 2,048 of --max-batched-tokens)" in note
+    assert "3 groups of windows" in note
+    assert layout(DENSE).notes == ()

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from kvcalc.engines.settings import EngineSettings
 from kvcalc.engines.sizing import layer_entry
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.kernels import chosen_kernel, exports_states, hybrid_alignment
@@ -60,12 +61,16 @@ class LayerCache:
         return held + self.states
 
 
+def batched_tokens(settings: EngineSettings) -> int:
+    """Return how many tokens one step computes at most."""
+    return settings.max_batched_tokens or DEFAULT_BATCHED_TOKENS
+
+
 def in_flight_tokens(deployment: Deployment) -> int:
     """Return how many tokens may be scheduled and not yet settled."""
-    settings = deployment.settings
-    stages = settings.pp
+    stages = deployment.settings.pp
     batches = {"batch": 1, "stages": 2 if stages == 1 else stages, "overlapped": stages + 1}
-    return (settings.max_batched_tokens or DEFAULT_BATCHED_TOKENS) * batches[deployment.rules.in_flight]
+    return batched_tokens(deployment.settings) * batches[deployment.rules.in_flight]
 
 
 def state_mode(deployment: Deployment, kind: str) -> Literal["none", "align", "all"]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kvcalc.engines.layout import ComponentBytes, Layout, Pool
 from kvcalc.engines.sizing import fullest_stage, size_component
-from kvcalc.engines.vllm.caches import block_tokens, layer_caches
+from kvcalc.engines.vllm.caches import batched_tokens, block_tokens, in_flight_tokens, layer_caches
 from kvcalc.engines.vllm.deployment import Deployment, is_state
 from kvcalc.engines.vllm.groups import block_bytes, group_layers, stage_groups
 from kvcalc.errors import SettingsError
@@ -40,6 +40,24 @@ class VllmLayout(Layout):
                 f"--dcp: vLLM deals out no sliding windows or chunks, which {shape.name} has; valid is 1"
             )
         self.groups = group_layers(caches, self.rules, deployment.side_by_side)
+        self.notes += self._in_flight_note()
+
+    def _in_flight_note(self) -> tuple[str, ...]:
+        """Say what a request costs beside its windows, as it may be many times the windows themselves."""
+        capped = sum(group.cache.keeps in ("window", "chunk") for group in self.groups)
+        if not capped:
+            return ()
+        batch, flying = batched_tokens(self.settings), in_flight_tokens(self.deployment)
+        return (
+            f"vLLM counts {flying:,} tokens in flight ({flying // batch} x {batch:,} of "
+            f"--max-batched-tokens) for every request in each of its {capped} groups of windows, so fewer "
+            "fit by its own figure than windows alone would allow",
+        )
+
+    @property
+    def kv_dtype(self) -> str:
+        """The format that was asked for, else what vLLM serves the checkpoint in."""
+        return self.deployment.base.kv
 
     @cached_property
     def block_bytes(self) -> int:

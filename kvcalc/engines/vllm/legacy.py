@@ -16,10 +16,16 @@ class V0Layout(Layout):
         settings, shape = deployment.settings, deployment.shape
         sized = sizes(shape, settings, deployment.base, deployment.components)
         super().__init__(shape, settings, sized.logical, sized.per_gpu, shape.notes + notes)
+        self.deployment = deployment
         self.block = settings.block_size or BLOCK
         self.block_bytes = self.block * sum(
             part.stored for part in self.per_gpu if part.growth.kind != "constant"
         )
+
+    @property
+    def kv_dtype(self) -> str:
+        """The format that was asked for, else what vLLM serves the checkpoint in."""
+        return self.deployment.base.kv
 
     def reserved(self, tokens: Tokens) -> Bytes:
         """Bytes of whole blocks, and of states that do not grow."""
