@@ -109,7 +109,8 @@ class FleetSide:
     wait: Seconds | None  # mean, for a replica of one's own; null where there is no steady state
     pooled_wait: Seconds | None  # mean, if every replica took requests from one queue
     ttft: Seconds | None  # expected, waiting included
-    saturation_rate: PerSecond  # requests per second that prefill can serve, over all replicas
+    saturation_rate: PerSecond  # requests per second that can be served, over all replicas
+    limited_by: str  # what saturates first: prefill, decode, or the tier whose path does
     tokens_per_second: TokensPerSecond  # prompt tokens at saturation
     tokens_per_dollar: Annotated[float, "token/USD"] | None  # at saturation; null without a price
     cost_per_million_tokens: Dollars | None  # of prompt, at saturation
@@ -126,7 +127,8 @@ class Fleet:
     hit_share: Share  # of requests that find their prefix in a tier
     tiers: tuple[str, ...]  # from which they restore
     link_utilization: Share  # of the busiest path to a tier
-    limited_by: str  # compute, or the tier whose path saturates first
+    decode_rate: PerSecond  # requests per second that decode can finish with as many as fit at once
+    limited_by: str  # compute, decode, or the tier whose path saturates first
     without: FleetSide  # every prompt is computed
     with_tiers: FleetSide
     gain: Count  # saturation rate with the tiers over that without

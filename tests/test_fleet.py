@@ -14,6 +14,7 @@ ASKED = {
     "prompt": "16k",
     "cached": "12k",
     "prefill": "500 ms",
+    "generate": 16,  # so few that prefill saturates first
     "tiers": {
         "dram": {"bandwidth": "40 GB/s", "capacity": "500 GB", "price": "0.2 USD/GB/month", "setup": "0 ms"}
     },
@@ -54,6 +55,23 @@ def test_both_sides_by_hand():
     assert result.fleet.limited_by == "compute"
 
 
+def test_decode_saturates_before_prefill_where_many_tokens_are_generated():
+    result = fleet(rate="0.5/s", generate=512)
+    # as many as fit, halfway through the generation
+    full = fleet(rate="0.5/s", generate=512, concurrency=int(result.capacity.sessions))
+    rate = full.decode.tokens_per_second / 512
+    assert rate < 2  # prompts of 500 ms
+    for side in (result.fleet.without, result.fleet.with_tiers):
+        assert side.saturation_rate == pytest.approx(rate)
+        assert side.limited_by == "decode"
+        assert side.tokens_per_second == pytest.approx(16_000 * rate)
+    assert (result.fleet.decode_rate, result.fleet.gain) == pytest.approx((rate, 1))
+    assert result.fleet.limited_by == "decode"
+    overloaded = fleet(rate=rate * 1.01, generate=512).fleet.with_tiers
+    assert (overloaded.wait, overloaded.ttft) == (None, None)
+    assert overloaded.reason.startswith(f"unstable: decode finishes at most {rate:.3g} requests per second")
+
+
 def test_throughput_over_the_hit_rate_is_harmonic():
     result = fleet(rate="0.1/s", hit_rate=0.8)
     miss, hit = 16_000 / 0.5, 16_000 / result.offload[0].remaining
@@ -73,7 +91,8 @@ def test_a_slow_path_saturates_before_the_gpus():
     slow = {"nvme": {"bandwidth": "2 GB/s", "setup": "0 ms"}}
     found = fleet(rate="1/s", tiers=slow).fleet
     transfer = 12_000 * 131_072 / 2e9
-    assert found.limited_by == "nvme"
+    assert found.limited_by == found.with_tiers.limited_by == "nvme"
+    assert found.without.limited_by == "prefill"
     assert found.with_tiers.saturation_rate == pytest.approx(1 / transfer)
     assert found.link_utilization == pytest.approx(transfer)
     overloaded = fleet(rate="1.5/s", tiers=slow).fleet

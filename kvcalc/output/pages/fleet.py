@@ -11,11 +11,14 @@ _ROWS = {
     "pooled_wait": "the same with one queue for all",
     "ttft": "expected time to first token",
     "saturation_rate": "saturates at",
+    "limited_by": "what saturates first",
     "tokens_per_second": "prompt tokens there",
     "cost_per_million_tokens": "a million of them cost",
     "tokens_per_dollar": "tokens for a dollar",
     "tokens_per_joule": "tokens for a joule",
 }
+
+_LIMITS = {"compute": "prefill", "decode": "decode"}
 
 
 def fleet_block(fleet: Fleet) -> Grid:
@@ -30,11 +33,11 @@ def fleet_block(fleet: Fleet) -> Grid:
         ]
         texts = [found or text(side, name) for found, side in zip(unstable, sides, strict=True)]
         rows.append((words, *texts))
-    limit = "the GPUs" if fleet.limited_by == "compute" else f"the path to {fleet.limited_by}"
+    limit = _LIMITS.get(fleet.limited_by, f"the path to {fleet.limited_by}")
     tiers, hits = ", ".join(fleet.tiers), text(fleet, "hit_share")
     notes = [
-        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturate"
-        f"{'' if fleet.limited_by == 'compute' else 's'} first, at {fleet.gain:.3g} times the rate without."
+        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturates "
+        f"first, at {fleet.gain:.3g} times the rate without."
     ]
     notes += [
         f"{name}: {side.reason}."
