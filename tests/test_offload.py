@@ -156,6 +156,15 @@ class TestWaiting:
         assert row.queue == pytest.approx(0.003)
         assert row.queue_p99 is None
 
+    def test_a_rare_wait_is_not_told_by_a_hundredth_that_waits_less_than_the_mean(self):
+        # 0.5 % busy: of 200 restores one waits at all; 10 %: one in ten does
+        service = SIZE / (50 * GB)
+        for busy, words in ((0.005, "rarely wait, 0.132 ms on average"), (0.1, "in the worst hundredth")):
+            result = hit(rate=busy / service, tiers=tier(**PLAIN))
+            (row,) = result.offload
+            assert (row.queue_p99 > row.queue) is (busy == 0.1)
+            assert any(words in text for text in result.assumptions)
+
     def test_without_a_steady_state_there_is_no_number(self):
         result = hit(rate=60.0, tiers=tier(**PLAIN))
         (row,) = result.offload

@@ -193,6 +193,21 @@ def test_what_does_not_fit_streams_or_takes_turns(machine):
     assert streaming.overlapped_total >= streaming.transfer
 
 
+def test_where_not_one_sequence_fits_streaming_has_nothing_to_be_compared_with(machine):
+    asked, pool = Workload(prompt=4000, generate=1000), 5000 * 131072
+    for share, verdict in ((0.5, "too_close"), (1.5, "recompute")):
+        found = ask(
+            machine,
+            replace(asked, concurrency=2),
+            Overrides(pool=share * pool),
+            tiers=(TierUse("dram", bandwidth=1 * GB),),
+        )
+        row = next(row for row in found.offload if row.mode == "active_working_set")
+        assert row.verdict == verdict
+        assert ("nothing to compare with" in row.reason) is (share < 1)
+        assert (row.confidence == 0) is (share < 1)
+
+
 def test_eviction_costs_the_whole_sequence_again(machine):
     result = ask(machine, Workload(prompt=4000, generate=1000, concurrency=4))
     assert result.eviction.recompute_tokens == 5000
@@ -200,10 +215,14 @@ def test_eviction_costs_the_whole_sequence_again(machine):
     # both ways over the link, 5,000 x 131,072 B each
     link = machine.host_to_device.bandwidth, machine.device_to_host.bandwidth
     assert result.eviction.swap_time == pytest.approx(5000 * 131072 * (1 / min(link) + 1 / link[0]), rel=1e-9)
-    # e x 5,000 is 20 % of all tokens when it is a quarter of the new ones
-    assert result.eviction.thrash_evictions_per_second == pytest.approx(
-        0.25 * result.decode.tokens_per_second / 5000
-    )
+    # e x 5,000 is 20 % of all tokens when it is a quarter of the new ones: 5,000 of each request that ends
+    ended = result.decode.tokens_per_second / 1000
+    assert result.eviction.thrash_evictions_per_second == pytest.approx(0.25 * ended)
+    half = ask(machine, Workload(prompt=4000, generate=1000, concurrency=4, rate=ended / 2))
+    assert half.eviction.thrash_evictions_per_second == pytest.approx(0.25 * ended / 2)
+    # where 3,000 of each prompt are restored, 2,000 tokens of a request are computed
+    hits = ask(machine, Workload(prompt=4000, generate=1000, concurrency=4, rate=ended / 2, cached=3000))
+    assert hits.eviction.thrash_evictions_per_second == pytest.approx(0.25 * ended / 2 * 2000 / 5000)
 
 
 def test_the_fit_flips_are_exact(machine):

@@ -266,7 +266,7 @@ def thrash_evictions(
 
     Parameters
     ----------
-    rate : R, new tokens generated per second [token/second]
+    rate : R, tokens computed for the first time per second, of prompts and generated [token/second]
     recomputed : n, tokens that one eviction makes to be computed again [token]
     most_evictions : e_{max}, evictions above which admission stops [1/second]
     most_recomputed : s_{max}, share of recomputed tokens above which it stops, below 1 [1]

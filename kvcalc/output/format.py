@@ -29,6 +29,7 @@ _PREFIXED = {
 }
 _SEPARATED = {"token/second": "token/s", "1/second": "/s", "USD": "USD"}
 _EXACT_BYTES_PER_TOKEN = 10_000_000  # a KV figure that engineers know by heart is shown to the byte
+_RARE = 0.1  # events per second below which the time between two of them says more
 ABSENT = "-"
 
 
@@ -146,6 +147,17 @@ def tokens_text(tokens: float) -> str:
     return number + (" token" if tokens == 1 else " tokens")
 
 
+def events_text(rate: float, event: str) -> str:
+    """Return how often something happens: so many times a second, or once in so long where it is rare.
+
+    >>> events_text(5, "eviction"), events_text(0.25, "eviction"), events_text(0.0000759, "eviction")
+    ('5 evictions per second', '0.250 evictions per second', 'one eviction every 3.66 h')
+    """
+    if 0 < rate < _RARE:
+        return f"one {event} every {_time(1 / rate)}"
+    return f"{_count(rate)} {event}{'' if rate == 1 else 's'} per second"
+
+
 def binary_text(size: float) -> str:
     """Return bytes in binary units, which is how device memory is sold and allocated.
 
@@ -171,7 +183,8 @@ def bytes_text(size: float) -> str:
 def parts_text(parts: Sequence[float], total: float) -> tuple[list[str], str]:
     """Return byte counts under one prefix so that the printed parts add up to the printed total.
 
-    The last digits are rounded by largest remainder; no part moves by a whole last digit.
+    Parts are rounded to the nearest digit.  Where these do not add up, the largest ones are rounded the
+    other way; no part moves by a whole last digit.
 
     >>> parts_text([16.064e9, 1.001e9, 8.447e9], 25.512e9)
     (['16.06 GB', '1.00 GB', '8.45 GB'], '25.51 GB')
@@ -179,12 +192,13 @@ def parts_text(parts: Sequence[float], total: float) -> tuple[list[str], str]:
     factor, prefix = next(((f, p) for f, p in _DECIMAL if abs(total) >= f), (1.0, ""))
     step = factor / 100
     goal = round(total / step)
-    floors = [math.floor(part / step) for part in parts]
-    missing = goal - sum(floors)
-    by_remainder = sorted(range(len(parts)), key=lambda i: floors[i] - parts[i] / step)
-    for index in by_remainder[: max(0, missing)]:
-        floors[index] += 1
-    return [f"{n / 100:,.2f} {prefix}B" for n in floors], f"{goal / 100:,.2f} {prefix}B"
+    shown = [round(part / step) for part in parts]
+    missing = goal - sum(shown)
+    move = 1 if missing > 0 else -1
+    movable = [i for i, part in enumerate(parts) if move * (part / step - shown[i]) > 0]
+    for index in sorted(movable, key=lambda i: -abs(parts[i]))[: abs(missing)]:
+        shown[index] += move
+    return [f"{n / 100:,.2f} {prefix}B" for n in shown], f"{goal / 100:,.2f} {prefix}B"
 
 
 def range_text(low: float, high: float, unit: str) -> str:

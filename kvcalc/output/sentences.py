@@ -6,7 +6,7 @@ Every sentence states the numbers it rests on; none computes more than a differe
 import math
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import human, significant
+from kvcalc.output.format import events_text, human, significant
 from kvcalc.results import Flip, Offload, PlanResult
 
 _LIMITS = {"capacity": "memory capacity", "bandwidth": "memory bandwidth"}
@@ -135,7 +135,10 @@ def _stream(item: Offload) -> str:
     streamed = f"Streaming the {text(item, 'bytes')} that do not fit from {item.tier} in every decode step"
     step = text(item, "overlapped_total")
     if not math.isfinite(float(item.recompute)):
-        return f"{streamed} makes a step last {step}, and is the only way, since not one sequence fits."
+        return (
+            f"{streamed} makes a step last {step}; not one sequence fits without it, so there is nothing to "
+            "compare with."
+        )
     return (
         f"{streamed} makes a step last {step}, against {text(item, 'recompute')} when sequences take turns: "
         f"{_comparison(item, 'streaming')}; {_break_even(item, hidden=False)}."
@@ -210,10 +213,10 @@ def _clause(flip: Flip) -> str:
     restoring = flip.verdict == "restore"
     if flip.tier and flip.unit == "byte/second":
         wins = "restoring" if restoring else "recomputing"
-        return f"if {flip.tier} gave {side} than {at}, {wins} would win"
-    wins = f"restoring from {flip.tier} would win"
+        return f"if {flip.tier} gave {side} than {at}, {wins} would be faster"
+    wins = f"restoring from {flip.tier} would be faster"
     if not restoring:
-        wins = f"recomputing would beat restoring from {flip.tier}"
+        wins = f"recomputing would be faster than restoring from {flip.tier}"
     if flip.key == "cached":
         return f"if no more than {at} hit, {wins}"
     if flip.key == "prefill_efficiency":
@@ -224,7 +227,7 @@ def _clause(flip: Flip) -> str:
 def _eviction(result: PlanResult) -> str:
     eviction = result.eviction
     tokens, again = text(eviction, "recompute_tokens"), text(eviction, "recompute_time")
-    stop = f"above {human(eviction.thrash_evictions_per_second, '1')} evictions per second, stop admitting"
+    stop = f"above {events_text(float(eviction.thrash_evictions_per_second), 'eviction')}, stop admitting"
     if eviction.swap_time is None:
         return f"Losing a running sequence costs {again} to recompute its {tokens}; {stop}."
     swap = text(eviction, "swap_time")

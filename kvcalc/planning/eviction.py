@@ -1,5 +1,7 @@
 """What losing one sequence costs, and from which eviction rate on the machine thrashes."""
 
+import math
+
 from kvcalc.formulas.eviction import swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time
@@ -20,9 +22,23 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
         swap_time=swap,
         cheapest_mode="swap" if swap is not None and swap < time else "recompute",
         thrash_evictions_per_second=float(
-            book.run(thrash_evictions, rate=float(decode.tokens_per_second), recomputed=float(tokens))
+            book.run(thrash_evictions, rate=_new_tokens(speed, decode), recomputed=float(tokens))
         ),
     )
+
+
+def _new_tokens(speed: Speed, decode: Decode) -> float:
+    """Return the tokens of prompts and generations per second that are computed for the first time.
+
+    Requests come at the planned rate, and where none is given or it is more, as fast as decode ends them.
+    """
+    workload = speed.scenario.workload
+    finished = float(decode.tokens_per_second) / workload.generate if workload.generate else math.inf
+    requests = min(finished, math.inf if workload.rate is None else workload.rate)
+    if math.isinf(requests):  # nothing is generated, so only prefill ends requests
+        requests = 1 / float(computing_time(speed, float(workload.prompt)))
+    hit = workload.hit_rate * (workload.cached or 0)
+    return requests * (workload.prompt - hit + workload.generate)
 
 
 def _swap(speed: Speed, tokens: int, bandwidth: float | None, book: Notebook) -> float | None:

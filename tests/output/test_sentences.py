@@ -35,7 +35,7 @@ def test_a_plan_that_does_not_fit(plan_result):
         "With a hit restored from =cmd|calc!A1 (1.00 GB into each GPU) a prompt is ready after 135 ms, "
         "without it after 100 ms: restoring would be 1.35 times slower, which is too close to call; 10.0 "
         "GB/s is below the break-even of 15.4 GB/s.",
-        "If dram gave more than 15.4 GB/s, restoring would win.",
+        "If dram gave more than 15.4 GB/s, restoring would be faster.",
         "Losing a running sequence costs 2.56 s to recompute its 32,000 tokens; above 5 evictions per "
         "second, stop admitting.",
         "What is assumed: prefill.efficiency was not measured.",
@@ -139,7 +139,7 @@ def test_streaming_is_told_for_the_fastest_tier(plan_result):
     )
     alone = replace(fast, recompute=math.inf, speedup=math.inf, break_even_bandwidth=None)
     assert said(replace(plan_result, offload=(alone,)), "Streaming").endswith(
-        "makes a step last 400 ms, and is the only way, since not one sequence fits."
+        "makes a step last 400 ms; not one sequence fits without it, so there is nothing to compare with."
     )
 
 
@@ -165,14 +165,14 @@ def test_the_nearest_flip_of_each_kind_is_told(plan_result):
     )
     assert said(replace(fitting(plan_result), flips=flips), "With 17,001") == (
         "With 17,001 or more tokens in each sequence it would no longer fit; if no more than 2,048 tokens"
-        " hit, recomputing would beat restoring from dram; if it had to decode less than 500 token/s, "
-        "memory capacity would be the first limit."
+        " hit, recomputing would be faster than restoring from dram; if it had to decode less than 500 "
+        "token/s, memory capacity would be the first limit."
     )
     one = replace(fitting(plan_result), flips=flips[3:4])
-    assert said(one, "If") == "If dram gave less than 1.80 GB/s, recomputing would win."
+    assert said(one, "If") == "If dram gave less than 1.80 GB/s, recomputing would be faster."
     share = Flip("prefill_efficiency", 0.55, 0.183, "restore", "1", "nvme")
     assert said(replace(plan_result, flips=(share,)), "If") == (
-        "If prefill reached less than 18.3 % of the dense peak, restoring from nvme would win."
+        "If prefill reached less than 18.3 % of the dense peak, restoring from nvme would be faster."
     )
 
 
@@ -185,6 +185,13 @@ def test_the_cheaper_way_to_lose_a_sequence_comes_first(plan_result):
     assert said(replace(plan_result, eviction=slow), "Losing").startswith(
         "Losing a running sequence costs 2.56 s to recompute its 32,000 tokens, against 9.00 s to swap it"
         " out "
+    )
+
+
+def test_rare_evictions_are_told_by_the_time_between_them(plan_result):
+    rare = replace(plan_result.eviction, thrash_evictions_per_second=0.0125)
+    assert said(replace(plan_result, eviction=rare), "Losing").endswith(
+        "; above one eviction every 80.0 s, stop admitting."
     )
 
 

@@ -24,7 +24,7 @@ def verdict(item: Offload) -> Cell:
     word, style = _VERDICT[item.verdict]
     factor = float(item.speedup)
     if not math.isfinite(factor):
-        return Cell("the only way", style)
+        return Cell("nothing to compare", style)
     if item.verdict == "restore":
         return Cell(f"{significant(factor)}x {word}", style)
     if item.verdict == "recompute" and factor > 0:
@@ -100,7 +100,8 @@ def _reason(item: Offload, break_even: bool) -> str:
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
     parts += [said for said in (gain_text(item.gain), _split(item)) if said]
-    parts.append(f"confidence {_confidence(float(item.confidence))}")
+    if math.isfinite(float(item.speedup)):
+        parts.append(f"confidence {_confidence(float(item.confidence))}")
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
 
 

@@ -4,7 +4,16 @@ import math
 from typing import Any
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import bar, binary_text, bytes_text, human, label, parts_text, range_text
+from kvcalc.output.format import (
+    bar,
+    binary_text,
+    bytes_text,
+    events_text,
+    human,
+    label,
+    parts_text,
+    range_text,
+)
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.decode import decode_notes
 from kvcalc.output.pages.fleet import fleet_block, transfer_block
@@ -22,6 +31,11 @@ _MODES = {
     "prefix_store": ("Prefix store: a cached prefix is restored once for each hit", offload_grid),
     "active_working_set": ("Active working set: KV is streamed again in every decode step", streaming_grid),
 }
+_THEN = {"restore": "restoring is faster", "recompute": "recomputing is faster"}
+_RANGES = (
+    "Restoring and recomputing tie there in the middle of all ranges; near it the verdict stays too close "
+    "to call."
+)
 _FITS_UP_TO = 0.9  # use of a budget from which it is shown as tight
 
 
@@ -82,7 +96,19 @@ def _memory(result: PlanResult) -> Grid:
         ("", "size", "binary", "share", ""),
         "lrrrl",
         rows,
-        _pool(result),
+        (*_what_other_is(result), *_pool(result)),
+    )
+
+
+def _what_other_is(result: PlanResult) -> tuple[str, ...]:
+    """Say how much of `other` lies idle, and how much engine and driver take."""
+    other, unused = float(result.memory.other), float(result.memory.unused)
+    if not 0 < unused <= other:
+        return ()
+    taken = other - unused
+    return (
+        f"Other is {human(unused, 'byte')} that nothing uses (--utilization) and {human(taken, 'byte')} for "
+        "context, graphs, buffers and the driver.",
     )
 
 
@@ -165,7 +191,7 @@ def _offload(result: PlanResult) -> list[Grid | Lines]:
 def _eviction(result: PlanResult) -> Grid:
     eviction = result.eviction
     swap = text(eviction, "swap_time") if eviction.swap_time is not None else "no tier to swap to"
-    limit = f"{human(eviction.thrash_evictions_per_second, '1')} evictions per second"
+    limit = events_text(float(eviction.thrash_evictions_per_second), "eviction")
     recompute = f"{text(eviction, 'recompute_time')} for {text(eviction, 'recompute_tokens')}"
     rows = (
         ("recompute it", recompute),
@@ -178,9 +204,11 @@ def _eviction(result: PlanResult) -> Grid:
 
 def _flips(result: PlanResult) -> Grid:
     rows: list[tuple[Cell | str, ...]] = [
-        (_what(flip), human(flip.value, flip.unit), _crossing(flip), flip.verdict) for flip in result.flips
+        (_what(flip), human(flip.value, flip.unit), _crossing(flip), _THEN.get(flip.verdict, flip.verdict))
+        for flip in result.flips
     ]
-    return grid("What would change the answer", ("if", "is now", "becomes", "then"), "lrll", rows)
+    notes = (_RANGES,) if any(flip.verdict in _THEN for flip in result.flips) else ()
+    return grid("What would change the answer", ("if", "is now", "becomes", "then"), "lrll", rows, notes)
 
 
 def _what(flip: Flip) -> str:

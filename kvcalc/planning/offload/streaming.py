@@ -25,7 +25,8 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
         (turns - streaming * (1 + BANDWIDTH_SPREAD), turns - streaming / (1 + BANDWIDTH_SPREAD))
     )
     fits = math.isfinite(turns)
-    word = str(verdict(low, high)) if fits else "restore"
+    # Without room for one sequence nothing takes turns: streaming is neither faster nor slower than that.
+    word = str(verdict(low, high)) if fits else "too_close"
     return Offload(
         tier=route.tier.name,
         mode=ACTIVE_WORKING_SET,
@@ -46,10 +47,14 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
         extra_wait=max(0.0, streaming - step),
         overlapped_total=streaming,
         verdict=word,
-        confidence=float(confidence(low, high)) if fits else 1.0,
+        confidence=float(confidence(low, high)) if fits else 0.0,
         mechanism=route.mechanism.name,
-        reason=(
-            f"every decode step streams what does not fit; the alternative is that {wanted:,} sequences take "
-            f"turns in room for {resident:,.0f}"
-        ),
+        reason=f"every decode step streams what does not fit; {_alternative(wanted, resident)}",
     )
+
+
+def _alternative(wanted: int, resident: float) -> str:
+    if not resident:
+        return "not one sequence fits without it, so there is nothing to compare with"
+    sequences = "1 sequence takes" if wanted == 1 else f"{wanted:,} sequences take"
+    return f"the alternative is that {sequences} turns in room for {resident:,.0f}"
