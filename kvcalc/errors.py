@@ -40,10 +40,6 @@ class SettingsError(KvcalcError, ValueError):
     """An option or a combination of options is invalid for this model, engine or machine."""
 
 
-class ProbeError(KvcalcError, RuntimeError):
-    """A measurement could not be made or is implausible."""
-
-
 def nearest(name: str, known: "list[str] | tuple[str, ...]", count: int = 3) -> list[str]:
     """Return the known names that the user most likely meant, best first.
 

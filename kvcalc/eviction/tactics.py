@@ -91,7 +91,7 @@ def choose(
     safe = protected(tactic.rules, crowd)
     blocks = np.ceil(crowd.done / limits.block)
     if tactic.policy == COST:
-        return _cheapest(tactic, crowd, ~safe & (blocks > 0), blocks, need, limits, times, room)
+        return _cheapest(crowd, ~safe & (blocks > 0), blocks, need, limits, times, room)
     for place in order(tactic.policy, crowd, tactic.rules):
         if not safe[place] and blocks[place] > 0:
             return _treated(tactic, int(place), int(blocks[place]), float(crowd.done[place]), limits, room)
@@ -108,7 +108,6 @@ def _treated(tactic: Tactic, place: int, blocks: int, done: float, limits: Limit
 
 
 def _cheapest(
-    tactic: Tactic,
     crowd: Crowd,
     may_go: Flags,
     blocks: Floats,

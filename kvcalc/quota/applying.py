@@ -34,38 +34,6 @@ def without_blocks(ledger: Ledger, freed: Blocks, released: Sequence[int], offlo
     return _without_sessions(after, forgotten) if forgotten.any() else after
 
 
-def without_tenant(ledger: Ledger, tenant: int) -> Ledger:
-    """Return the ledger without a tenant: each of its sessions lets go of its blocks, others keep theirs.
-
-    Pinned blocks stay, and so do blocks in a transfer.
-    """
-    for session in np.flatnonzero(ledger.sessions.tenant == tenant).tolist():
-        ledger = released(ledger, session)
-    mine = ledger.sessions.tenant == tenant
-    left = _without_sessions(ledger, mine)
-    number = left.sessions.tenant - (left.sessions.tenant > tenant)
-    tenants = tuple(one for index, one in enumerate(ledger.tenants) if index != tenant)
-    waiting = tuple(item for item in ledger.waiting if item.tenant != ledger.tenants[tenant].name)
-    return replace(left, tenants=tenants, sessions=replace(left.sessions, tenant=number), waiting=waiting)
-
-
-def released(ledger: Ledger, session: int) -> Ledger:
-    """Return the ledger after one session let go of its references, one block at a time."""
-    stays = ledger.holder != session
-    after = replace(ledger, holder=ledger.holder[stays], block=ledger.block[stays], group=ledger.group[stays])
-    kept = np.zeros(ledger.span, dtype=bool)
-    kept[: after.span] = after.used
-    return replace(after, copied=ledger.copied[kept[ledger.copied]])
-
-
-def cached_prefix(ledger: Ledger, blocks: Blocks) -> int:
-    """Return how many leading blocks of a request's prefix are still there to be hit."""
-    inside = blocks < ledger.span
-    there = np.zeros(blocks.size, dtype=bool)
-    there[inside] = ledger.used[blocks[inside]]
-    return blocks.size if there.all() else int(np.argmin(there))
-
-
 def _without_sessions(ledger: Ledger, gone: Flags) -> Ledger:
     kept = np.flatnonzero(~gone)
     number = np.cumsum(~gone) - 1

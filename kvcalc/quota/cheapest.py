@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kvcalc.quota.fixed import Allowed, Move
-from kvcalc.quota.ledger import FINISHED, RUNNING, Integers, Numbers
+from kvcalc.quota.ledger import FINISHED, RUNNING, Numbers
 from kvcalc.quota.segments import Segment
 
 EXACT_BLOCKS = 20
@@ -156,10 +156,10 @@ class _Greedy:
                 return count, split, float(total[split])
             if choice.whole:
                 break
-            count = self._fewer(count, drop, barred, moved)
+            count = self._fewer(count, drop, moved)
         return 0, 0, 0.0
 
-    def _fewer(self, count: int, drop: Numbers, barred: Integers, moved: Numbers) -> int:
+    def _fewer(self, count: int, drop: Numbers, moved: Numbers) -> int:
         """Return a lower count that may go: the longest that drops what it can and stores into the room."""
         finite = int(np.isfinite(drop).sum()) - 1
         reach = int(np.searchsorted(moved, moved[min(finite, count)] + self.room, side="right")) - 1

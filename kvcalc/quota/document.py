@@ -45,7 +45,7 @@ def read_ledger(path: str | Path) -> Ledger:
         from kvcalc.quota.parquet import read_parquet
 
         head, columns = read_parquet(file)
-        return _ledger(head, str(path), lambda groups, pools, tenants: columns)
+        return _ledger(head, str(path), lambda _groups, _pools: columns)
     if file.suffix == ".json":
         data = parse_json(read_text(file, MAX_JSON_BYTES), str(path), MAX_JSON_BYTES)
     else:
@@ -67,7 +67,7 @@ def of_document(data: Any, file: str, folder: Path = Path()) -> Ledger:  # noqa:
     """Return the ledger of plain data; `sessions` may name a Parquet file beside it."""
     section = Section.of(data, file)
 
-    def sessions(groups: tuple[Group, ...], pools: tuple[Pool, ...], tenants: list[str]) -> Columns:
+    def sessions(groups: tuple[Group, ...], pools: tuple[Pool, ...]) -> Columns:
         rows = section.data.get("sessions")
         if isinstance(rows, str):
             from kvcalc.quota.parquet import read_columns
@@ -78,7 +78,7 @@ def of_document(data: Any, file: str, folder: Path = Path()) -> Ledger:  # noqa:
     return _ledger(section, file, sessions)
 
 
-Rows = Callable[[tuple[Group, ...], tuple[Pool, ...], list[str]], Columns]
+Rows = Callable[[tuple[Group, ...], tuple[Pool, ...]], Columns]
 
 
 def _ledger(section: Section, file: str, rows: Rows) -> Ledger:
@@ -88,7 +88,7 @@ def _ledger(section: Section, file: str, rows: Rows) -> Ledger:
     groups, pools, host = _pool(section)
     tenants = _tenants(section, sum(g.bytes_per_token for g in groups if g.window is None))
     names = [tenant.name for tenant in tenants]
-    columns = rows(groups, pools, names)
+    columns = rows(groups, pools)
     known = exceptions(section, groups, pools, _EXCEPTIONS)
     ledger = Ledger(
         file=file,

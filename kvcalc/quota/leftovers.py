@@ -22,7 +22,7 @@ def left_of(plan: FixedOrder, allowed: Allowed) -> tuple[Left, ...]:
             chosen = open_blocks & (one.copied == copied)
             if chosen.any():
                 means = _means(one, copied, plan, index)
-                total = found[means, _why(plan, one, means, index in compressed, allowed)]
+                total = found[means, _why(plan, means, index in compressed, allowed)]
                 total[0] += int(chosen.sum())
                 total[1] += float(np.sum(one.sizes[chosen]))
     return tuple(Left(means, int(count), size, why) for (means, why), (count, size) in sorted(found.items()))
@@ -36,7 +36,7 @@ def _means(one: Segment, copied: bool, plan: FixedOrder, index: int) -> str:
     return "evict_tail" if plan.barred[index] or plan.ledger.host.capacity is None else "offload"
 
 
-def _why(plan: FixedOrder, one: Segment, means: str, compressed: bool, allowed: Allowed) -> str:
+def _why(plan: FixedOrder, means: str, compressed: bool, allowed: Allowed) -> str:
     if plan.enough:
         return "not needed"
     if compressed:

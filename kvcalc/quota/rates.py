@@ -127,7 +127,7 @@ def _recompute(given: Given, speed: Speed | None, book: Notebook) -> Recompute:
     else:
         book.source("prefill", Source("given", "--prefill-rate"))
 
-    def linear(new: Any, cached: Any) -> Any:  # noqa: ANN401 - scalars and arrays
+    def linear(new: Any, _cached: Any) -> Any:  # noqa: ANN401 - scalars and arrays
         return recompute_time(new, 1.0 / rate)
 
     return linear

@@ -86,7 +86,7 @@ def segments_of(ledger: Ledger, holdings: Holdings, rates: Rates, preempt: bool)
     chance = reuse[segment]
     drop = np.asarray(drop_cost(np.where(copied, restore, again), chance))
     store = np.where(copied, chance * restore, offload_cost(size, rates.out, rates.back, chance))
-    below = _below(pairs, first, start, bounds)
+    below = _below(pairs, start, bounds)
     return tuple(
         Segment(
             holders=holders[index],
@@ -165,7 +165,7 @@ def _holders(pairs: _Pairs, names: int) -> list[tuple[int, ...]]:
     return [tuple(holder[low:high]) for low, high in pairwise(bounds)]
 
 
-def _below(pairs: _Pairs, first: Integers, start: Integers, bounds: Integers) -> list[tuple[int, ...]]:
+def _below(pairs: _Pairs, start: Integers, bounds: Integers) -> list[tuple[int, ...]]:
     """Return for each segment those that stand next behind it in a session that holds both."""
     depth = np.maximum.reduceat(start, bounds[:-1])  # of each segment's deepest block
     shared = np.bincount(np.unique(pairs.segment * np.int64(pairs.holder.max() + 1) + pairs.holder)

@@ -58,10 +58,6 @@ class Tensor:
             return max(1, (self.heads if self.heads % tp == 0 else tp) // tp)
         return max(1, self.heads // tp)
 
-    def elements_per_rank(self, tp: int) -> float:
-        """Elements that one of `tp` ranks keeps."""
-        return self.heads_per_rank(tp) * self.width * self.rows
-
 
 @dataclass(frozen=True)
 class Growth:

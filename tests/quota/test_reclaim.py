@@ -5,7 +5,7 @@ import pytest
 
 from kvcalc.errors import SettingsError
 from kvcalc.planning.notebook import Notebook
-from kvcalc.quota.applying import cached_prefix, released, without_tenant
+from kvcalc.quota.applying import without_blocks
 from kvcalc.quota.document import of_document
 from kvcalc.quota.fixed import Allowed
 from kvcalc.quota.rates import Given, Rates, rates_of
@@ -163,21 +163,22 @@ def test_deleting_a_tenant_releases_references_one_by_one_and_the_prefix_is_stil
     ledger = of_document(small, "l.yaml")
     seen = [int(ledger.references[20])]
     for name in ("s2", "s3"):
-        ledger = released(ledger, ledger.sessions.ids.index(name))
+        nothing = np.zeros(0, dtype=np.int64)
+        ledger = without_blocks(ledger, nothing, [ledger.sessions.ids.index(name)])
         seen.append(int(ledger.references[20]))
-        assert cached_prefix(ledger, np.arange(31)) == 31
+        assert ledger.used[:31].all()
     assert seen == [3, 2, 1]
-    left = without_tenant(of_document(small, "l.yaml"), 1)
-    assert left.sessions.ids == ("s1",)
+    _, left = plan(of_document(small, "l.yaml"), "b", everything=True)
+    assert left.sessions.ids == ("s1", "s2")  # the finished s3 is forgotten
     assert left.used_bytes == 188_000
-    assert cached_prefix(left, np.arange(31)) == 31
-    assert cached_prefix(left, np.arange(500, 526)) == 0
+    assert left.used[:188].all()
 
 
 def test_deleting_all_tenants_leaves_only_the_pins(ledger):
-    left = without_tenant(without_tenant(ledger, 1), 0)
+    _, without_b = plan(ledger, "b", everything=True)
+    _, left = plan(without_b, "a", everything=True, preempt=True)
     assert left.used_bytes == 8_000
-    assert cached_prefix(left, np.arange(31)) == 8
+    assert left.used[:8].all()
 
 
 def test_everything_of_a_tenant_lets_go_of_shared_blocks_too(ledger):

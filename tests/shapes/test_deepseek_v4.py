@@ -70,7 +70,7 @@ def test_overlapping_groups_double_the_compressors_rows():
 def test_nothing_is_divided_by_ranks():
     for part in build(Config(V4)).components:
         for tensor in part.entry:
-            assert tensor.elements_per_rank(8) == tensor.elements
+            assert tensor.heads_per_rank(8) * tensor.width * tensor.rows == tensor.elements
 
 
 def test_mtp_layers_have_the_ratios_behind_the_models():

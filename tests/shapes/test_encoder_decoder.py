@@ -32,7 +32,7 @@ def test_whisper_keeps_1500_encoder_tokens_whatever_it_writes():
 
 def test_ranks_divide_cross_attention_by_heads():
     _, cross = build(Config(WHISPER)).components
-    assert sum(tensor.elements_per_rank(2) for tensor in cross.entry) == 64
+    assert sum(tensor.heads_per_rank(2) * tensor.width * tensor.rows for tensor in cross.entry) == 64
 
 
 def test_t5_is_wider_than_its_model_and_may_have_a_shallower_decoder():

@@ -33,7 +33,11 @@ def test_a_layer_keeps_a_matrix_per_value_head():
 def test_both_kinds_of_head_are_dealt_out():
     linear, _ = build(Config(QWEN)).components
     # Two ranks: 2 key heads, 4 value heads: 3 x (2 x 2 x 16 + 4 x 24) = 480; 4 x 16 x 24 = 1536.
-    assert [tensor.elements_per_rank(2) for tensor in linear.entry] == [192, 288, 1536]
+    assert [tensor.heads_per_rank(2) * tensor.width * tensor.rows for tensor in linear.entry] == [
+        192,
+        288,
+        1536,
+    ]
 
 
 def test_every_fourth_layer_is_full_attention():

@@ -34,7 +34,7 @@ def test_four_streams_keep_three_inputs():
     assert sum(tensor.elements for tensor in local.entry) == 3 * (64 + 64 + 128)
     assert sum(tensor.elements for tensor in full.entry) == 3 * (32 + 32 + 128)
     # Two ranks divide keys and values alone: 3 x (32 + 32 + 128).
-    assert sum(tensor.elements_per_rank(2) for tensor in local.entry) == 576
+    assert sum(tensor.heads_per_rank(2) * tensor.width * tensor.rows for tensor in local.entry) == 576
 
 
 def test_words_say_the_same_as_numbers():

@@ -35,8 +35,8 @@ def test_query_key_and_value_are_convolved_and_the_state_is_square():
 
 def test_ranks_divide_the_state_but_not_the_latent():
     kda, mla = build(Config(KIMI)).components
-    assert [tensor.elements_per_rank(4) for tensor in kda.entry] == [144, 256]
-    assert sum(tensor.elements_per_rank(4) for tensor in mla.entry) == 32 + 8
+    assert [tensor.heads_per_rank(4) * tensor.width * tensor.rows for tensor in kda.entry] == [144, 256]
+    assert sum(tensor.heads_per_rank(4) * tensor.width * tensor.rows for tensor in mla.entry) == 32 + 8
 
 
 def test_mtp_layers_are_mla():

@@ -22,7 +22,7 @@ def test_the_state_has_as_many_heads_as_there_are_queries():
     lightning, full = build(Config(MINIMAX)).components
     # 8 query heads x 16 x 16 = 2048, and no convolution; 4 ranks hold 2 heads each.
     (state,) = lightning.entry
-    assert (state.elements, state.elements_per_rank(4)) == (2048, 512)
+    assert (state.elements, state.heads_per_rank(4) * state.width * state.rows) == (2048, 512)
     assert (lightning.layers, full.layers) == ((0, 1, 2), (3,))
 
 

@@ -41,7 +41,10 @@ def test_a_layer_keeps_three_inputs_and_sixteen_values_per_channel():
 
 def test_channels_are_dealt_out_over_ranks():
     (mamba,) = build(Config(MAMBA)).components
-    assert [tensor.elements_per_rank(4) for tensor in mamba.entry] == [192 / 4, 1024 / 4]
+    assert [tensor.heads_per_rank(4) * tensor.width * tensor.rows for tensor in mamba.entry] == [
+        192 / 4,
+        1024 / 4,
+    ]
 
 
 def test_a_width_of_its_own_wins_over_the_expansion():

@@ -48,7 +48,7 @@ def conv_and_state(component, tp=1):
     """Return the elements of one rank's convolution and recurrent state."""
     by_storage = {"conv": 0.0, "state": 0.0}
     for tensor in component.entry:
-        by_storage[tensor.storage] += tensor.elements_per_rank(tp)
+        by_storage[tensor.storage] += tensor.heads_per_rank(tp) * tensor.width * tensor.rows
     return by_storage["conv"], by_storage["state"]
 
 

@@ -35,7 +35,7 @@ def test_bytes_per_token_add_an_index_key_in_sparse_layers():
 def test_index_keys_are_on_every_rank():
     *_, indexer = build(Config(M3)).components
     assert indexer.layers == (1, 2)
-    assert indexer.entry[0].elements_per_rank(8) == 32
+    assert indexer.entry[0].heads_per_rank(8) * indexer.entry[0].width * indexer.entry[0].rows == 32
 
 
 def test_sparse_layers_read_the_chosen_blocks_alone():

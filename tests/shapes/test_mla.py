@@ -33,7 +33,7 @@ def elements(part):
 def test_one_latent_and_one_rotary_key_per_token_on_every_rank():
     (part,) = read_config(LATENT).components
     assert (part.kind, part.layers, elements(part)) == ("mla", tuple(range(6)), 64 + 16)
-    assert sum(tensor.elements_per_rank(8) for tensor in part.entry) == 64 + 16
+    assert sum(tensor.heads_per_rank(8) * tensor.width * tensor.rows for tensor in part.entry) == 64 + 16
     # Prefill multiplies full keys and values: nope + rope wide, and v_head_dim wide.
     assert (part.attention.query_heads, part.attention.key_dim, part.attention.value_dim) == (8, 48, 24)
 

@@ -58,7 +58,10 @@ def test_a_searched_model_sums_over_its_layers():
 
 def test_layers_keep_one_head_each_when_ranks_outnumber_their_heads():
     two, one = build(Config(NAS)).components
-    assert [sum(tensor.elements_per_rank(4) for tensor in part.entry) for part in (two, one)] == [16, 16]
+    assert [
+        sum(tensor.heads_per_rank(4) * tensor.width * tensor.rows for tensor in part.entry)
+        for part in (two, one)
+    ] == [16, 16]
 
 
 @pytest.mark.parametrize(

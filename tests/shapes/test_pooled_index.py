@@ -68,7 +68,7 @@ def test_the_open_pool_keeps_keys_and_gates():
     *_, ring = glm5_next.build(Config(GLM)).components
     # 4 tokens of a key and a gate of 24 each, on every rank.
     assert ring.growth.saturated == 4
-    assert sum(tensor.elements_per_rank(8) for tensor in ring.entry) == 48
+    assert sum(tensor.heads_per_rank(8) * tensor.width * tensor.rows for tensor in ring.entry) == 48
 
 
 def test_qwen4_indexes_its_sparse_layers_alone():
@@ -83,7 +83,7 @@ def test_qwen4_keeps_a_dilated_convolution_where_it_embeds_ngrams():
     (conv,) = (part for part in qwen4.build(Config(QWEN4)).components if part.kind == "short_conv")
     # (4 - 1) x 3 past inputs of 4 streams x 64, whole on every rank; layer 1 counts from 1.
     assert conv.layers == (0,)
-    assert conv.entry[0].elements_per_rank(4) == 9 * 256
+    assert conv.entry[0].heads_per_rank(4) * conv.entry[0].width * conv.entry[0].rows == 9 * 256
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_rwkv7_keeps_a_square_matrix_per_head():
     (layer,) = build(Config(RWKV7)).components
     shift, memory = layer.entry
     assert (shift.elements, memory.elements) == (2 * 64, 4 * 16 * 16)
-    assert memory.elements_per_rank(2) == 2 * 16 * 16
+    assert memory.heads_per_rank(2) * memory.width * memory.rows == 2 * 16 * 16
 
 
 @pytest.mark.parametrize(("key", "value"), [("num_heads", 3), ("value_dim", 128), ("attn", {"layers": [0]})])

@@ -21,7 +21,7 @@ def test_a_convolution_of_kernel_three_keeps_two_inputs():
     conv, full = build(Config(LFM2)).components
     # (3 - 1) x 64 channels = 128; 4 ranks keep 2 x 16 = 32.
     assert conv.entry[0].elements == 128
-    assert conv.entry[0].elements_per_rank(4) == 32
+    assert conv.entry[0].heads_per_rank(4) * conv.entry[0].width * conv.entry[0].rows == 32
     assert (conv.layers, full.layers) == ((0, 2, 3), (1,))
 
 

@@ -41,8 +41,9 @@ def is_state(part: Component) -> bool:
 
 def per_rank(part: Component, tp: int) -> tuple[float, ...]:
     """Return the elements of one rank's convolution and, where there is one, of its recurrence."""
-    conv = sum(tensor.elements_per_rank(tp) for tensor in part.entry if tensor.storage == "conv")
-    return (conv, *(tensor.elements_per_rank(tp) for tensor in part.entry if tensor.storage != "conv"))
+    kept = [(tensor.heads_per_rank(tp) * tensor.width * tensor.rows, tensor.storage) for tensor in part.entry]
+    conv = sum(size for size, storage in kept if storage == "conv")
+    return (conv, *(size for size, storage in kept if storage != "conv"))
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['file'][:-5]}-tp{row['tp']}") for row in ROWS])
