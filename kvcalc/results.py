@@ -216,7 +216,7 @@ class Memory:
     total: Bytes  # as the driver reports it
     weights: Bytes  # on the GPU that holds most
     activations: Bytes  # peak of one step
-    other: Bytes  # context, graphs, buffers and what the engine may not use
+    other: Bytes  # context, graphs, buffers, the driver's own, and `unused`; negative: missing
     kv_pool: Bytes  # left for KV
     block_tokens: Tokens | None  # tokens in one block
     page_bytes: Bytes | None  # one block of one layer
@@ -225,6 +225,7 @@ class Memory:
     cpu_blocks: Count | None  # blocks of the swap space (vLLM before 0.8)
     kv_tokens: Tokens | None  # tokens that fit, as the engine prints them
     max_concurrency: Count | None  # sequences of --max-len at once
+    unused: Bytes = 0.0  # of `other`, what nothing needs: the share that the engine may not use
 
 
 @record

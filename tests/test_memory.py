@@ -153,3 +153,30 @@ def test_the_plan_says_how_far_the_model_has_been_off():
 def test_a_pool_that_leaves_no_room_for_activations_is_warned_of():
     warned = plan("rtx-3090", replace(Overrides(), utilization=0.999), engine="sglang").warnings
     assert any("will not fit beside the pool" in text for text in warned)
+
+
+def test_other_is_what_the_driver_and_the_engine_take_and_the_share_left_unused():
+    found = memory("h100-sxm-80gb", engine="vllm", version="0.21.0")  # utilization 0.92
+    visible = load_hardware("h100-sxm-80gb").device.capacity - DRIVER_RESERVE
+    assert found.unused == pytest.approx((1 - 0.92) * visible)
+    assert found.other == pytest.approx(found.unused + DRIVER_RESERVE + NON_TORCH + GRAPHS)
+
+
+def test_what_does_not_fit_keeps_its_size_and_the_rest_tells_what_is_missing():
+    roomy, tight = memory("h200-sxm-141gb", model="llama-3.1-70b"), plan("l4", model="llama-3.1-70b")
+    found = tight.memory
+    assert (found.kv_pool, found.unused) == (0, 0)
+    assert (found.weights, found.activations) == (roomy.weights, roomy.activations)
+    assert found.other == pytest.approx(found.total - found.weights - found.activations)
+    assert found.other < 0
+    short = found.weights + found.activations + NON_TORCH + GRAPHS - 0.9 * (found.total - DRIVER_RESERVE)
+    assert any(f"by {short / 1e9:.1f} GB" in text for text in tight.warnings)
+
+
+def test_a_given_pool_changes_neither_weights_nor_activations():
+    derived = memory("h100-sxm-80gb")
+    given = plan("h100-sxm-80gb", Overrides(pool=75e9))
+    assert (given.memory.weights, given.memory.activations) == (derived.weights, derived.activations)
+    assert given.memory.other == pytest.approx(given.memory.total - 75e9 - LLAMA - derived.activations)
+    assert given.memory.other < 0
+    assert any("together exceed" in text for text in given.warnings)

@@ -155,7 +155,7 @@ def kv_pool(
 
     Parameters
     ----------
-    total : M, memory that the driver reports, not the marketed figure [byte]
+    total : M, memory that programs can have: what the driver reports less what it keeps [byte]
     utilization : u, share of it that the engine may use [1]
     weights : W, weights of one rank [byte]
     activations : A, peak activations and logits [byte]

@@ -23,7 +23,6 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
     weights = weight_bytes(scenario, book)
     if scenario.overrides.pool is not None:
         pool = scenario.overrides.pool
-        activations = 0.0
         book.source("memory.kv_pool", Source("given", "--pool"))
         if pool > total:
             raise SettingsError(
@@ -35,15 +34,15 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
                 f"weights ({weights / 1e9:.1f} GB) and --pool ({pool / 1e9:.1f} GB) together exceed the "
                 f"{total / 1e9:.1f} GB that the driver of {scenario.hardware.name} reports"
             )
-            weights = total - pool
     else:
-        pool, activations = _derived_pool(scenario, weights, book)
-    rows = layout.pool(pool)
+        pool = _derived_pool(scenario, weights, book)
+    activations, rows = activation_peak(scenario), layout.pool(pool)
+    other = total - weights - activations - pool
     return Memory(
         total=total,
         weights=weights,
         activations=activations,
-        other=total - weights - activations - pool,
+        other=other,
         kv_pool=pool,
         block_tokens=rows.block_tokens,
         page_bytes=rows.page_bytes,
@@ -52,14 +51,21 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
         cpu_blocks=rows.cpu_blocks,
         kv_tokens=rows.kv_tokens,
         max_concurrency=rows.max_concurrency,
+        unused=max(0.0, other - (total - visible_bytes(scenario)) - _kept(scenario)),
     )
 
 
-def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> tuple[float, float]:
-    """Return what the engine would find for KV, and the activations beside it."""
+def _kept(scenario: Scenario) -> float:
+    """Return what context, graphs and communication buffers take, in bytes."""
+    fixed = overhead(scenario.settings)
+    return fixed.context + fixed.graphs + _communication(scenario, fixed)
+
+
+def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> float:
+    """Return what the engine would find for KV."""
     fixed, total = overhead(scenario.settings), visible_bytes(scenario)
     activations = activation_peak(scenario)
-    kept = fixed.context + fixed.graphs + _communication(scenario, fixed)
+    kept = _kept(scenario)
     utilization = scenario.overrides.utilization or _utilization(scenario, fixed)
     if scenario.hardware.device.unified:
         from kvcalc.planning.placement import shared_limit
@@ -77,16 +83,17 @@ def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> tuple[f
             overhead=0.0 if reserved else kept,
         )
     )
-    book.assume(_what_is_assumed(fixed, activations, kept))
+    book.assume(_what_is_assumed(fixed))
     left = max(0.0, total - kept - weights - pool)
     if pool == 0.0:
-        book.warn(_no_room(scenario, weights, total * utilization))
+        beside = kept if reserved else kept + activations
+        book.warn(_no_room(scenario, weights, beside, total * utilization))
     elif reserved and activations > left:
         book.warn(
             f"{activations / 1e9:.1f} GB of activations will not fit beside the pool in the {left / 1e9:.1f} "
             "GB that are left; a smaller --utilization leaves more"
         )
-    return pool, min(activations, max(0.0, total - weights - pool))
+    return pool
 
 
 def visible_bytes(scenario: Scenario) -> float:
@@ -174,7 +181,7 @@ def _utilization(scenario: Scenario, fixed: Overhead) -> float:
     return float(static_share(scenario.hardware.device.capacity, batch.tokens, batch.sequences, ranks))
 
 
-def _what_is_assumed(fixed: Overhead, activations: float, kept: float) -> str:
+def _what_is_assumed(fixed: Overhead) -> str:
     error = ""
     if fixed.checked:
         error = (
@@ -182,8 +189,8 @@ def _what_is_assumed(fixed: Overhead, activations: float, kept: float) -> str:
             f"{fixed.checked.median:.1%}, the worst {fixed.checked.worst:.0%}"
         )
     return (
-        f"memory besides weights and KV is modelled, not measured: {activations / 1e9:.2f} GB activations, "
-        f"{kept / 1e9:.2f} GB context, graphs and buffers ({fixed.source}{error}); --pool replaces it"
+        "memory besides weights and KV (activations, context, graphs and buffers) is modelled, not "
+        f"measured ({fixed.source}{error}); --pool replaces it"
     )
 
 
@@ -300,9 +307,11 @@ def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebo
     )
 
 
-def _no_room(scenario: Scenario, weights: float, allowed: float) -> str:
+def _no_room(scenario: Scenario, weights: float, beside: float, allowed: float) -> str:
+    short = weights + beside - allowed
     return (
-        f"no memory is left for KV: the weights take {weights / 1e9:.1f} GB of the {allowed / 1e9:.1f} GB "
-        f"that one {scenario.hardware.name} may use; it takes more GPUs, a smaller dtype or a larger "
+        f"no memory is left for KV: weights ({weights / 1e9:.1f} GB) and what a step needs beside them "
+        f"({beside / 1e9:.1f} GB) exceed the {allowed / 1e9:.1f} GB that the engine may use of one "
+        f"{scenario.hardware.name} by {short / 1e9:.1f} GB; it takes more GPUs, a smaller dtype or a larger "
         "--utilization"
     )

@@ -103,3 +103,9 @@ def test_a_bar_never_hides_that_something_is_there():
 
 def test_ascii_has_a_twin_for_everything_that_is_drawn():
     assert ascii_text(bar(2.0, 4) + bar(0.001) + human(1e-6, "second")) == "###>|1.00 us"
+
+
+def test_parts_are_rounded_to_the_nearest_digit_and_the_largest_takes_what_is_over():
+    # 16.06 + 0.98 + 9.07 + 59.40 are 85.51; of those rounded down the largest is 59.404
+    texts, total = parts_text([16.0605e9, 0.984e9, 9.0735e9, 59.404e9], 85.522e9)
+    assert (texts, total) == (["16.06 GB", "0.98 GB", "9.07 GB", "59.41 GB"], "85.52 GB")

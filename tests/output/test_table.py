@@ -231,3 +231,8 @@ def test_drawing_a_table_loads_no_heavy_library():
 def test_long_words_are_wrapped_under_their_bullet():
     page = Page("", (Lines("Why", ("one two three four five six seven eight nine",), bullet=True),))
     assert draw(page, Terminal(40)) == "Why\n  - one two three four five six seven\n    eight nine\n"
+
+
+def test_the_share_left_unused_is_told_apart_from_what_is_taken(plan_result):
+    page = render(replace(plan_result, memory=replace(plan_result.memory, unused=1.5e9)))
+    assert "Other is 1.50 GB that nothing uses (--utilization) and 500 MB for context, graphs" in page
