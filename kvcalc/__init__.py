@@ -2,8 +2,9 @@
 
     import kvcalc
     result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", concurrency=32)
-    kvcalc.formulas.break_even_bandwidth(size, prefill, remaining, overhead)
+    kvcalc.break_even_bandwidth(size, prefill, remaining, overhead)
 
+Every formula is found here as well as in `kvcalc.formulas`, where type checkers know its signature.
 Names are looked up on first use, so that importing kvcalc costs next to nothing.
 """
 
@@ -107,7 +108,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'kvcalc' has no attribute {name!r}")
+        home = "formulas"
+        if name.startswith("__") or name not in _formulas():
+            raise AttributeError(f"module 'kvcalc' has no attribute {name!r}")
     value = import_module(f"kvcalc.{home or name}")
     if home:
         value = getattr(value, name)
@@ -116,4 +119,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_formulas()})
+
+
+def _formulas() -> list[str]:
+    """Return the names of all formulas, none of which this loads."""
+    return dir(import_module("kvcalc.formulas"))

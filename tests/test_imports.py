@@ -33,6 +33,12 @@ FORBIDDEN = {
 }
 
 
+def test_naming_the_formulas_loads_none_of_them():
+    code = "import sys, kvcalc; dir(kvcalc); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "numpy" not in loaded.stdout.split()
+
+
 @pytest.mark.parametrize("module", sorted(FORBIDDEN))
 def test_a_module_does_not_reach_upwards_or_for_heavy_packages(module):
     code = f"import sys, {module}; print(*sys.modules)"

@@ -14,6 +14,17 @@ def test_a_public_name_is_found_and_documented(name):
     assert name in dir(kvcalc)
 
 
+@pytest.mark.parametrize("name", kvcalc.formulas.__all__)
+def test_every_formula_is_found_at_the_top(name):
+    assert getattr(kvcalc, name) is getattr(kvcalc.formulas, name)
+    assert name in dir(kvcalc)
+
+
+def test_a_formula_computes_from_the_top():
+    # 1 GB in the 0.5 s that the prefill takes longer than the rest, less an overhead of 0.1 s
+    assert kvcalc.break_even_bandwidth(1e9, 1.0, 0.5, 0.1) == pytest.approx(2.5e9)
+
+
 def test_a_name_that_is_not_public_is_none():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         kvcalc.nonsense  # noqa: B018 - the access is the test
