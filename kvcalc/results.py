@@ -210,21 +210,20 @@ class ModelResult(Result):
 
 
 @record
-class Memory:
-    """Where the memory of one GPU goes; the parts add up to `total`, the driver-visible memory."""
+class MemoryUse:
+    """Parts of the memory of one GPU."""
 
     total: Bytes  # as the driver reports it
     weights: Bytes  # on the GPU that holds most
     activations: Bytes  # peak of one step
     other: Bytes  # context, graphs, buffers, the driver's own, and `unused`; negative: missing
     kv_pool: Bytes  # left for KV
-    block_tokens: Tokens | None  # tokens in one block
-    page_bytes: Bytes | None  # one block of one layer
-    block_bytes: Bytes | None  # one block over all layers of a GPU
-    num_blocks: Count | None  # blocks in the pool
-    cpu_blocks: Count | None  # blocks of the swap space (vLLM before 0.8)
-    kv_tokens: Tokens | None  # tokens that fit, as the engine prints them
-    max_concurrency: Count | None  # sequences of --max-len at once
+
+
+@record
+class Memory(PoolRow, MemoryUse):
+    """Where the memory of one GPU goes; the parts add up to `total`, the driver-visible memory."""
+
     unused: Bytes = 0.0  # of `other`, what nothing needs: the share that the engine may not use
 
 

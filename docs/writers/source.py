@@ -5,7 +5,7 @@ import inspect
 import pkgutil
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
@@ -40,6 +40,14 @@ def _targets(node: ast.stmt) -> Iterator[str]:
 
 def field_comments(kind: type) -> dict[str, str]:
     """Return what the comment or the text behind each field of a dataclass says; "" without one."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if is_dataclass(base):
+            found |= _own_comments(base)
+    return found
+
+
+def _own_comments(kind: type) -> dict[str, str]:
     lines = textwrap.dedent(inspect.getsource(kind)).splitlines()
     body = ast.parse("\n".join(lines)).body[0].body  # type: ignore[attr-defined]
     found = {}
