@@ -17,6 +17,7 @@ from kvcalc.engines.overheads import (
     V1_LOGIT,
     overhead,
 )
+from kvcalc.errors import SettingsError
 from kvcalc.formulas.memory import activation_bytes, logits_bytes, static_share
 from kvcalc.planning.plan import answer
 from kvcalc.scenario import Overrides, Scenario
@@ -180,3 +181,9 @@ def test_a_given_pool_changes_neither_weights_nor_activations():
     assert given.memory.other == pytest.approx(given.memory.total - 75e9 - LLAMA - derived.activations)
     assert given.memory.other < 0
     assert any("together exceed" in text for text in given.warnings)
+
+
+def test_a_dense_model_has_no_experts_to_spread():
+    with pytest.raises(SettingsError, match=r"--ep: llama-3.1-8b has no experts to spread; valid is 1"):
+        memory("h100-sxm-80gb", engine="sglang", tp=2, ep=2)
+    assert memory("h200-sxm-141gb", model="gpt-oss-120b", engine="sglang", tp=2, ep=2).weights > 0

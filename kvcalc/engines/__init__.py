@@ -22,6 +22,9 @@ ENGINE_MODULES = {
     "transformers": "kvcalc.engines.transformers",
 }
 
+VERSIONED = ("vllm",)
+"""Engines of which the rules of each version are known."""
+
 
 def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
     """Return how `settings.engine` holds `shape`.
@@ -39,4 +42,15 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
         )
     check_settings(shape, settings)
     layout: Layout = import_module(module).lay_out(shape, settings)
+    layout.notes += _version_note(settings)
     return layout
+
+
+def _version_note(settings: EngineSettings) -> tuple[str, ...]:
+    """Say that a version changes nothing where only one set of rules is known."""
+    if settings.version is None or settings.engine in VERSIONED:
+        return ()
+    return (
+        f"kvcalc has one set of rules for {settings.engine}, whatever its version: --engine-version "
+        f"{settings.version} changes nothing",
+    )

@@ -200,6 +200,8 @@ def weight_bytes(scenario: Scenario, book: Notebook) -> float:
     if parameters is None:
         return 0.0
     settings = scenario.settings
+    if settings.ep > 1 and not parameters.experts:
+        raise SettingsError(f"--ep: {scenario.model.name} has no experts to spread; valid is 1")
     draft = settings.spec_tokens > 0
     own = float(parameters.bytes_per_rank(settings.tp, settings.ep, settings.pp, draft))
     if not scenario.serving.lora:

@@ -223,3 +223,12 @@ def test_ranks_that_deal_out_positions_hold_their_share_once():
 def test_a_model_in_fp32_is_served_in_fp16():
     layout = sglang(model(kv_component("full_attention", range(2), 4, 64, 64, 4), layers=2, dtype="fp32"))
     assert (layout.kv_dtype, layout.bytes_per_token) == ("fp16", 2 * 4 * 128 * 2)
+
+
+def test_a_version_is_said_to_change_nothing_where_one_set_of_rules_is_known():
+    shape = model(kv_component("full_attention", range(2), 4, 64, 64, 4), layers=2)
+    assert sglang(shape).notes == ()
+    (note,) = sglang(shape, version="9").notes
+    assert "one set of rules for sglang" in note
+    assert "--engine-version 9" in note
+    assert lay_out(shape, EngineSettings(engine="vllm", version="0.30.0")).notes == ()

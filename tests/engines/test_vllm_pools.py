@@ -199,3 +199,12 @@ def test_tokens_in_flight_beside_windows_are_named():
     assert "4,096 tokens in flight (2 x 2,048 of --max-batched-tokens)" in note
     assert "3 groups of windows" in note
     assert layout(DENSE).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("block", "near"), [pytest.param(24, "16 or 32", id="between"), pytest.param(7, "16", id="below")]
+)
+def test_blocks_that_no_kernel_takes_are_refused(block, near):
+    with pytest.raises(SettingsError, match=rf"--block-size: .* not {block}; nearest is {near}$"):
+        layout(DENSE, block_size=block)
+    assert layout(DENSE, block_size=8).block_tokens == 8

@@ -21,6 +21,7 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
     settings = replace(settings, engine="vllm")
     check_ranks(shape, settings, settings.tp)
     _check_dealt_heads(shape, settings)
+    _check_block(settings)
     refuse_not_understood(shape)
     deployment = Deployment(shape, settings, rules_for(settings.version))
     if not deployment.components:
@@ -29,6 +30,25 @@ def lay_out(shape: ModelShape, settings: EngineSettings) -> Layout:
     if not deployment.rules.paged_pool:
         return V0Layout(deployment, notes)
     return VllmLayout(deployment, notes + hybrid_note(deployment))
+
+
+KERNEL_BLOCK = 16
+"""Blocks are multiples of this [token]: what attention kernels support (`attention/backends`)."""
+
+CPU_BLOCKS = (1, 8)
+"""Smaller blocks that `CacheConfig.block_size` lists besides, for CPUs and some ROCm kernels [token]."""
+
+
+def _check_block(settings: EngineSettings) -> None:
+    block = settings.block_size
+    if block is None or block % KERNEL_BLOCK == 0 or block in CPU_BLOCKS:
+        return
+    above = -(-block // KERNEL_BLOCK) * KERNEL_BLOCK
+    near = [str(size) for size in (above - KERNEL_BLOCK, above) if size]
+    raise SettingsError(
+        f"--block-size: vLLM takes multiples of {KERNEL_BLOCK} (and 1 or 8 on a CPU), not {block}; "
+        f"nearest is {' or '.join(near)}"
+    )
 
 
 def _check_dealt_heads(shape: ModelShape, settings: EngineSettings) -> None:
