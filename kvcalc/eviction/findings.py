@@ -18,6 +18,9 @@ https://github.com/inference-sim/inference-sim/issues/963"""
 SHORT = 2000
 """Tokens below which a request counts as short [token]: recompute is then cheaper than most queues."""
 
+FULL = 0.9
+"""Occupancy of the pool [1] from which it counts as full; assumed: a few requests more would evict."""
+
 
 def findings_of(
     rows: Sequence[SimulatedRow], cooled: Sequence[str], larger: SimulatedRow | None
@@ -113,7 +116,7 @@ def advice(rows: Sequence[SimulatedRow], mean_tokens: float, enough: bool, told:
     value = max(float(row.eviction_value) for row in asked)
     if enough:
         why = [f"requests are short ({mean_tokens:,.0f} tokens)"] if mean_tokens < SHORT else []
-        if max(float(row.occupancy) for row in asked) < 0.9:
+        if max(float(row.occupancy) for row in asked) < FULL:
             why.append(f"the pool is {max(float(row.occupancy) for row in asked):.0%} full")
         because = f", since {' and '.join(why)}" if why else ""
         return (

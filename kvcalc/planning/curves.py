@@ -29,6 +29,14 @@ COPY_OVERHEAD = 3.5e-6
 """Fixed cost of one copy [second] where the mechanism states none: cudaMemcpyAsync on an H100
 (https://blog.vllm.ai/2026/01/08/kv-offloading-connector.html)."""
 
+USUAL_INTERVAL = 3600.0
+"""Reuse interval in the middle of a curve without a break-even [second]; assumed: an hour, so that
+`REACH` spans from one minute, a chat that goes on, to days."""
+
+SMALLEST_PIECE, LARGEST_PIECE = 2.0**12, 2.0**26
+"""Ends of the curve over the size of one copy [byte]: a page of host memory, below which no engine copies,
+and 64 MiB, where the cost of a copy no longer counts beside its transfer on any link."""
+
 _Numbers = NDArray[np.float64]
 
 
@@ -155,7 +163,7 @@ def _interval(case: Case) -> BreakEvenCurve:
         reason = "prefixes that are used again sooner are worth keeping"
     except DomainError as error:
         point, reason = None, str(error)
-    times = _around(point or 3600.0, point)
+    times = _around(point or USUAL_INTERVAL, point)
     lines = [
         ("GPU time saved", "USD", _flat(saved, times)),
         ("keeping the prefix", "USD", storage_cost(size, times, storage)),
@@ -171,7 +179,7 @@ def _piece(case: Case) -> BreakEvenCurve:
         link = float(case.route.link_rate)
         streams = rates.number("streams", 1.0)
         cost = rates.number("per_piece", COPY_OVERHEAD)
-    pieces = np.geomspace(4096.0, 2.0**26, POINTS)
+    pieces = np.geomspace(SMALLEST_PIECE, LARGEST_PIECE, POINTS)
     total = case.total(effective_bandwidth(pieces, link, cost, streams))
     point, reason = None, row.reason
     if row.break_even_bandwidth is not None:

@@ -37,6 +37,9 @@ from kvcalc.scenario import Overrides, Scenario, TierUse
 SHORTEST_CURVE = 256
 """First prefix length of the break-even curve [token]; each next one is twice as long."""
 
+DOUBLINGS = 24
+"""Lengths of that curve at most [1]: the last, 2^31 tokens, is longer than any model's context."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -97,7 +100,7 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     cached = workload.prompt if workload.cached is None else workload.cached
     suffix = max(1.0, float(workload.prompt - cached))
     longest = scenario.model.shape.max_tokens or workload.prompt
-    lengths = [SHORTEST_CURVE * 2**step for step in range(24) if SHORTEST_CURVE * 2**step < longest]
+    lengths = [SHORTEST_CURVE * 2**step for step in range(DOUBLINGS) if SHORTEST_CURVE * 2**step < longest]
     grid = np.unique([length // block * block for length in (*lengths, longest) if length >= block])
     prefix = grid.astype(float)
     full = computing_time(speed, prefix + suffix)

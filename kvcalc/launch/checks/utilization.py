@@ -5,13 +5,20 @@ from collections.abc import Iterator
 from kvcalc.launch.checks.check import Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 
+PERCENT = 100
+"""Shares above one and up to this were meant as percentages [1]."""
+
+USUAL = 0.9
+"""Share that is proposed where no percentage can have been meant [1]: what vLLM took for
+years where nothing was said, as `kvcalc.engines.overheads` has it."""
+
 
 def find(deployment: Deployment) -> Iterator[Finding]:
     """Refuse shares above one, and shares that leave no KV at all."""
     launch, memory = deployment.launch, deployment.result.memory
     given = launch.field("utilization")
     if given is not None and not 0 < given.value <= 1:
-        meant = given.value / 100 if 1 < given.value <= 100 else 0.9
+        meant = given.value / PERCENT if 1 < given.value <= PERCENT else USUAL
         yield Finding(
             "error",
             f"{given.flag} {given.value:g} is no share of the memory",

@@ -10,6 +10,11 @@ from kvcalc.output.page import Cell, Drawing, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
 
 NEGLIGIBLE = "~0"
+"""What stands for a figure below `RARE`."""
+
+RARE = 1e-6
+"""Figure below which a page shows none [1, or per second]: a chance in a million, or an eviction in twelve
+days, is beyond what the closed forms can tell."""
 
 
 def page(result: SimulateResult) -> Page:
@@ -107,6 +112,6 @@ def _stability(result: SimulateResult) -> Grid:
 
 
 def _shown(row: StabilityRow, name: str) -> str:
-    """Return a figure for people; a chance in a million is none."""
+    """Return a figure for people; one below `RARE` is none."""
     value = getattr(row, name)
-    return NEGLIGIBLE if isinstance(value, float) and 0 < value < 1e-6 else text(row, name)
+    return NEGLIGIBLE if isinstance(value, float) and 0 < value < RARE else text(row, name)
