@@ -179,7 +179,7 @@ class ParameterCounts:
 
     total: Count  # of all layers
     active: Count  # used by one token
-    by_part: Mapping[str, Count]  # embedding, attention, experts, ...
+    by_part: Mapping[str, Count]  # embedding, attention, ...; mtp, drafts beside the total
 
 
 @record

@@ -25,6 +25,14 @@ def test_a_dense_model_has_one_size(model_result):
     assert "\n70.0 B parameters; weights 72.0 GB (67.1 GiB).\n" in page
 
 
+def test_drafts_that_are_not_in_the_total_have_no_share_of_it(model_result):
+    parts = {**model_result.parameters.by_part, "mtp": 2_000_000_000}
+    page = render(replace(model_result, parameters=replace(model_result.parameters, by_part=parts)))
+    assert "Beside these, 2.00 B of multi-token-prediction layers" in page
+    assert "  mtp" not in page
+    assert "Beside these" not in render(model_result)
+
+
 def test_weights_that_are_not_understood_are_said_so(model_result):
     page = render(replace(model_result, parameters=None, weights=None, max_tokens=None))
     assert "The weights of llama are not understood, so their size is not known." in page

@@ -11,6 +11,9 @@ from kvcalc.quantity import Bytes, Count
 from kvcalc.results import ModelResult, ParameterCounts, Weights
 
 _BAR = 20
+_DRAFT = "mtp"
+"""Name of the draft layers among the parts; they are not in the total."""
+
 _LEAST_SHARE = 1e-4  # below it a share's digits say nothing
 
 
@@ -47,8 +50,16 @@ def _frame(result: ModelResult) -> str:
 
 
 def _parts(parameters: ParameterCounts) -> Grid:
-    shown = {name: large_count(float(count)) for name, count in parameters.by_part.items()}
-    return _shares("Parameters by part", "part", parameters.by_part, shown, float(parameters.total))
+    parts = {name: count for name, count in parameters.by_part.items() if name != _DRAFT}
+    shown = {name: large_count(float(count)) for name, count in parts.items()}
+    drafts = float(parameters.by_part.get(_DRAFT, 0.0))
+    notes = (
+        f"Beside these, {large_count(drafts)} of multi-token-prediction layers, which are loaded for "
+        "speculation alone.",
+    )
+    return _shares(
+        "Parameters by part", "part", parts, shown, float(parameters.total), notes if drafts else ()
+    )
 
 
 def _formats(weights: Weights) -> Grid:
@@ -63,6 +74,7 @@ def _shares(
     parts: Mapping[str, Count] | Mapping[str, Bytes],
     shown: Mapping[str, str],
     total: float,
+    notes: tuple[str, ...] = (),
 ) -> Grid:
     """Return one row a part, largest first, with its share of the total."""
     rows: list[tuple[Cell | str, ...]] = [
@@ -74,7 +86,7 @@ def _shares(
         )
         for name, size in sorted(parts.items(), key=lambda item: -float(item[1]))
     ]
-    return grid(title, (kind, "size", "share", ""), "lrrl", rows)
+    return grid(title, (kind, "size", "share", ""), "lrrl", rows, notes)
 
 
 def _share(share: float) -> str:
