@@ -1,8 +1,10 @@
-"""docs/formats.md: every storage format of the KV cache, from `kvcalc.shapes.formats`."""
+"""docs/formats.md: every storage format, of the KV cache and of weights."""
 
 from collections.abc import Sequence
 
 from docs.writers.markdown import code, codes, document, prose, table
+from kvcalc.parameters.formats import NAMED
+from kvcalc.parameters.ggml import HEAD, MIXTURES, TYPES
 from kvcalc.shapes.formats import ENGINES, FORMATS, Format, RowBytes, Side, slot_bytes
 
 WIDTH = 128
@@ -20,8 +22,8 @@ def page() -> str:
     per_head = [form for form in FORMATS if not form.latent_only]
     latent = [form for form in FORMATS if form.latent_only or form.name in PLAIN]
     return document(
-        "Storage formats of the KV cache",
-        "`kvcalc/shapes/formats.py`",
+        "Storage formats of the KV cache and of weights",
+        "`kvcalc/shapes/formats.py`, `kvcalc/parameters/formats.py` and `kvcalc/parameters/ggml.py`",
         "*Payload* is the values alone. *Stored* adds scales and padding, all that occupies memory or is "
         "sent. "
         "`--kv-dtype` takes the name or one of its other spellings; llama.cpp takes keys and values "
@@ -48,7 +50,29 @@ def page() -> str:
         ),
         "## Where the figures come from",
         table(["format", "source"], [[code(form.name), prose(form.source)] for form in FORMATS]),
+        "## Weights",
+        "What `--weights-dtype` takes. The first names hold for the matrices that engines quantize; "
+        "embeddings, output head, routers and norms stay in 16 bits.",
+        table(["format", "bits a value, without scales"], _weights(), "lr"),
+        "The types of ggml hold for every matrix, as `llama-quantize --pure` writes them, with routers and "
+        "norms in fp32. Rows that their blocks do not divide fall back to smaller ones, as in llama.cpp.",
+        table(["type", "values a block", "bytes a block", "bits a value"], _blocks(), "lrrr"),
+        "The mixtures of `llama-quantize`, without an importance matrix, keep the output head in "
+        f"{code(HEAD)} and give more bits to some of the matrices: {codes(MIXTURES)}. For Llama "
+        "3.1 8B their sizes equal those that llama.cpp prints (it lists no `q3_k_m`). Its exceptions for 70B models and for mixtures of 8 experts "
+        "are left out, less than 1 % of a file.",
     )
+
+
+def _weights() -> list[list[str]]:
+    return [[code(form.name), f"{form.bits:g}"] for form in NAMED.values()]
+
+
+def _blocks() -> list[list[str]]:
+    return [
+        [code(name), str(kind.block), str(kind.size), f"{8 * kind.size / kind.block:g}"]
+        for name, kind in TYPES.items()
+    ]
 
 
 def _head_row(form: Format) -> list[str]:
