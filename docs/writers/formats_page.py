@@ -59,8 +59,8 @@ def page() -> str:
         table(["type", "values a block", "bytes a block", "bits a value"], _blocks(), "lrrr"),
         "The mixtures of `llama-quantize`, without an importance matrix, keep the output head in "
         f"{code(HEAD)} and give more bits to some of the matrices: {codes(MIXTURES)}. For Llama "
-        "3.1 8B their sizes equal those that llama.cpp prints (it lists no `q3_k_m`). Its exceptions for 70B models and for mixtures of 8 experts "
-        "are left out, less than 1 % of a file.",
+        "3.1 8B their sizes equal those that llama.cpp prints (it lists no `q3_k_m`). Its "
+        "exceptions for 70B models and for mixtures of 8 experts are left out, less than 1 % of a file.",
     )
 
 
