@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
+    from kvcalc.diagnose.answer import diagnose_engine
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import (
         DomainError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
+    from kvcalc.quota.api import quota_reclaim, quota_show
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
     from kvcalc.units import to_base, to_tokens
@@ -51,6 +53,7 @@ _HOME = {
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "diagnose_engine": "diagnose.answer",
     "errors": "",
     "evict_rank": "eviction.rank_answer",
     "evict_simulate": "eviction.simulate_answer",
@@ -64,6 +67,8 @@ _HOME = {
     "plan": "api",
     "plan_batch": "api",
     "plan_frame": "api",
+    "quota_reclaim": "quota.api",
+    "quota_show": "quota.api",
     "restore": "api",
     "to_base": "units",
     "to_tokens": "units",
@@ -86,6 +91,7 @@ __all__ = [
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "diagnose_engine",
     "errors",
     "evict_rank",
     "evict_simulate",
@@ -99,6 +105,8 @@ __all__ = [
     "plan",
     "plan_batch",
     "plan_frame",
+    "quota_reclaim",
+    "quota_show",
     "restore",
     "to_base",
     "to_tokens",

@@ -25,6 +25,12 @@ def test_a_formula_computes_from_the_top():
     assert kvcalc.break_even_bandwidth(1e9, 1.0, 0.5, 0.1) == pytest.approx(2.5e9)
 
 
+def test_no_module_takes_the_place_of_a_public_name():
+    # Python binds an imported submodule in its package, over what stood there under that name.
+    modules = {file.stem for file in Path(kvcalc.__file__).parent.iterdir()}
+    assert {name for name, home in kvcalc._HOME.items() if home} & modules == set()
+
+
 def test_a_name_that_is_not_public_is_none():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         kvcalc.nonsense  # noqa: B018 - the access is the test

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said, quantity
+from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, On, Save, Set, keyed, question
 from kvcalc.cli.parsing import Command
@@ -43,12 +43,9 @@ def diagnose(
     Example: kvcalc diagnose before.prom after.prom --interval "60 s" --log engine.log --gpu-csv gpus.csv
     """
     from kvcalc.diagnose.answer import diagnose as answer_of
-    from kvcalc.errors import KvcalcError
+    from kvcalc.diagnose.answer import seconds_of
 
     check_format(format)
-    try:
-        seconds = None if interval is None else quantity(Said(interval, "--interval"), "second")
-    except KvcalcError as error:
-        raise type(error)(f"--interval: {error}") from None
+    seconds = None if interval is None else seconds_of(Said(interval, "--interval"))
     asked = question(model, on, said, None, set)
     answer(answer_of(metrics or (), log, gpu_csv, seconds, asked), format, save)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from kvcalc.api import scenario
+from kvcalc.api import question_of, scenario
 from kvcalc.catalog import models
-from kvcalc.catalog.scenarios import Question, Said, engine_settings
+from kvcalc.catalog.scenarios import Question, Said, engine_settings, quantity
 from kvcalc.diagnose.figures import Readings, engines_of, readings_of
 from kvcalc.diagnose.gpus import GpuFacts, read_gpus
 from kvcalc.diagnose.logs import LogFacts, read_log
@@ -16,7 +16,7 @@ from kvcalc.diagnose.results import Comparison, DiagnoseResult, MemoryComparison
 from kvcalc.diagnose.scrape import read_scrape
 from kvcalc.diagnose.verdicts import signs_of, verdicts_of, warnings_of
 from kvcalc.engines import lay_out
-from kvcalc.errors import SettingsError
+from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.planning.memory import memory_of
 from kvcalc.planning.notebook import Notebook
 
@@ -27,6 +27,38 @@ _SIGNS = (
     *("usage", "waiting", "preemptions_per_second", "recomputed_share", "repeat_share"),
     *("total_p50", "total_p99"),
 )
+
+
+def diagnose_engine(
+    metrics: str | Sequence[str] = (),
+    *,
+    log: str | None = None,
+    gpus: str | None = None,
+    interval: float | str | None = None,
+    model: str | None = None,
+    on: str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> DiagnoseResult:
+    """Answer whether it is the policy, the layout or too little compute, as `kvcalc diagnose` does.
+
+    Parameters
+    ----------
+    metrics : one scrape, or an earlier and a later one: files or URLs of Prometheus text
+    log, gpus : files: an engine's log, nvidia-smi's CSV
+    interval : between two scrapes, as text with a unit or in seconds
+    model, on, said : what to predict the logged KV size by, as for `kvcalc.plan`
+    """
+    scrapes = [metrics] if isinstance(metrics, str) else metrics
+    seconds = None if interval is None else seconds_of(Said(interval, "interval", numbers=True))
+    return diagnose(scrapes, log, gpus, seconds, question_of(model, on, **said))
+
+
+def seconds_of(interval: Said) -> float:
+    """Read the time between two scrapes."""
+    try:
+        return quantity(interval, "second")
+    except KvcalcError as error:
+        raise type(error)(f"{interval.where}: {error}") from None
 
 
 def diagnose(

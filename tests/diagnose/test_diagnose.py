@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import kvcalc
 from kvcalc.cli import run
 from kvcalc.diagnose.answer import diagnose
 from kvcalc.diagnose.logs import LogFacts
@@ -54,6 +55,20 @@ def test_two_scrapes_of_vllm_by_hand():
     # 390 preemptions of 2,300 tokens against 460,000 new ones.
     assert found["recomputed_share"] == pytest.approx(897_000 / (897_000 + 460_000))
     assert (found["total_p50"], found["total_p99"]) == (5.0, 60.0)
+
+
+def test_the_library_answers_as_the_command_line_does(capsys):
+    options = ["--interval", "60 s", "--log", LOG, "--gpu-csv", GPUS, "--model", "llama-3.1-8b"]
+    assert run(["diagnose", BEFORE, AFTER, *options, "--engine", "vllm", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for interval in (60, "1 min"):
+        found = kvcalc.diagnose_engine(
+            [BEFORE, AFTER], interval=interval, log=LOG, gpus=GPUS, model="llama-3.1-8b", engine="vllm"
+        )
+        assert found.to_dict() == told
+    assert problems(kvcalc.diagnose_engine(AFTER)) == problems(diagnose([AFTER]))
+    with pytest.raises(KvcalcError, match=r"^interval: "):
+        kvcalc.diagnose_engine([BEFORE, AFTER], interval="60 m")
 
 
 def test_one_scrape_has_no_rates_and_says_so():

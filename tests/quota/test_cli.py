@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import kvcalc
 from kvcalc.cli import run
 from kvcalc.output import schema
 from kvcalc.output.table import Terminal
@@ -77,6 +78,37 @@ def test_explain_puts_the_numbers_into_the_formulas(capsys):
     out = capsys.readouterr().out
     assert "offload_cost" in out
     assert "tier_room" in out
+
+
+def test_the_library_answers_as_the_command_line_does(capsys):
+    shown = kvcalc.quota_show(TWO, rule="owner")
+    assert shown.to_dict() == answer(capsys, "quota", "show", str(TWO), "--rule", "owner")
+    told = answer(capsys, *reclaim("--bytes", "90 MB", "--evict-tail"))
+    for size, rate, speed in ((90e6, 50e9, 12_500), ("90 MB", "50 GB/s", "12500 token/s")):
+        planned = kvcalc.quota_reclaim(
+            TWO, "batch", bytes=size, bandwidth=rate, prefill_rate=speed, evict_tail=True
+        )
+        assert planned.to_dict() == told
+
+
+def test_the_library_takes_a_ledger_as_data(small):
+    assert kvcalc.quota_show(small).pool.used == (188 + 26) * 1000
+    assert kvcalc.quota_reclaim(small, "b", everything=True).asked_bytes == (31 + 26) * 1000
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"byte": 1e6}, "byte: unknown argument, did you mean 'bytes'"),
+        ({"allowed": None}, "allowed: unknown argument"),
+        ({"bytes": float("nan")}, "--bytes: nan is not finite"),
+        ({"bytes": [1]}, r"--bytes: expected a text with a unit or a number, got \[1\]"),
+        ({"bytes": "90"}, "--bytes"),
+    ],
+)
+def test_the_library_refuses_what_it_does_not_know(said, told):
+    with pytest.raises(kvcalc.SettingsError, match=told):
+        kvcalc.quota_reclaim(TWO, "batch", **said)
 
 
 def test_a_model_on_a_machine_gives_the_prices(capsys):
