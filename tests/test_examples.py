@@ -38,7 +38,7 @@ def test_the_spreadsheet_example_answers_every_row():
 
 
 def readme_commands():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "examples/README.md"))
     blocks = re.findall(r"```console\n(.*?)```", text, flags=re.S)
     return [line for block in blocks for line in block.splitlines() if line.startswith("kvcalc ")]
 
@@ -47,6 +47,14 @@ def readme_commands():
 def test_a_command_of_the_readme_works(line, capsys):
     assert run(shlex.split(line)[1:]) == 0
     assert capsys.readouterr().out
+
+
+def test_the_readme_of_the_examples_names_each_of_them():
+    folder = ROOT / "examples"
+    files = {str(file.relative_to(folder)) for file in folder.rglob("*.*") if "__pycache__" not in file.parts}
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    rows = [cell for line in text.splitlines() if line.startswith("| `") for cell in line.split("|")[1:2]]
+    assert sorted(re.findall(r"`(.*?)`", " ".join(rows))) == sorted(files - {"README.md"})
 
 
 def test_the_readme_opens_with_the_two_commands_of_set_up():
