@@ -10,11 +10,12 @@ def size_calls(layout: Layout, tokens: int) -> tuple[Call, ...]:
     """Return, for each component of one logical copy, its entry and its bytes at `tokens` tokens."""
     book = Notebook()
     for part, elements in zip(layout.logical, _elements(layout), strict=True):
+        count = part.layers * elements
         entry = book.run(
             entry_bytes,
             layers=float(part.layers),
             elements=elements,
-            element=part.stored / (part.layers * elements) if part.layers * elements else 0.0,
+            element=part.stored / count if count else 0.0,  # a mean: formats have scales and padding
         )
         book.run(component_bytes, entry=float(entry), entries=float(part.growth.entries(float(tokens))))
     return tuple(book.calls)
