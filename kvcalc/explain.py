@@ -72,7 +72,7 @@ def explain(name: str) -> Explanation:
     Examples
     --------
     >>> explain("break_even_bandwidth").equation
-    'B_break = D / (T_prefill - T_remaining - T_overhead)'
+    'B_break = D / (T_prefill - T_remaining - T_overhead + W)'
     """
     return _explained(_named(name))
 
