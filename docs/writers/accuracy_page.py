@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.writers.markdown import code, document, escape, table
+from docs.writers.offload_section import offload_blocks
 from docs.writers.prefill_section import prefill_blocks
 
 RECORD = Path(__file__).resolve().parents[1] / "accuracy.json"
@@ -35,7 +36,7 @@ RESTORES = (
     "published measurements of vLLM, LMCache, llm-d, Mooncake and others; the odd rows were fitted on, the "
     "even ones are compared"
 )
-WITHIN = "within 30 %; the median error of each kind is at most 15 %, or the tests fail"
+WITHIN = "within 30 %, which counts as equal here; see [how far to trust it](#how-far-to-trust-the-restores)"
 
 ORACLES = {
     "corpus": Oracle(
@@ -152,6 +153,7 @@ def page() -> str:
         table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
         *(block for name in known for block in _details(name, record[name])),
         *_memory(),
+        *offload_blocks(),
         *prefill_blocks(),
         "## What is not measured",
         "- Other times. Decode times are modelled, and shown as a range; see "

@@ -8,6 +8,7 @@ once with the measured recompute, as a user gives it by --prefill, and once with
 """
 
 import importlib.util
+import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,9 @@ offload_cases = benchmark("offload_cases")
 pytestmark = pytest.mark.skipif(
     not prefill_cases.FILE.exists(), reason="the folder of shared reference data is absent"
 )
+
+RECORD = ROOT / "docs" / "offload_accuracy.json"
+"""What the page of accuracy says of restores; written anew by `--record-accuracy`."""
 
 MISSES = {
     "h20-cpu-1024": "the engine ran without graphs: a hit in the GPU's own cache alone took 42 of the 57 ms",
@@ -107,3 +111,23 @@ def test_constants_are_those_of_mechanisms():
     keys = fit.fitted_keys(fit.json.loads(fit.FILE.read_text(encoding="utf-8")))
     odd = [case for case in rows()[0] if case.is_odd]
     assert len(keys) < len(odd) / 2
+
+
+def table():
+    """Return what the page of accuracy shows: errors by kind, each even row, and what was left out."""
+    kinds = {}
+    for kind in offload_cases.KINDS:
+        sizes = np.abs(list(errors(kind).values()))
+        kinds[kind] = {
+            "rows": len(sizes),
+            "median": round(float(np.median(sizes)), 3),
+            "ninetieth": round(float(np.quantile(sizes, 0.9)), 3),
+            "errors": {name: round(float(error), 3) for name, error in sorted(errors(kind).items())},
+        }
+    return {"kinds": kinds, "left_out": dict(sorted(rows()[1].items()))}
+
+
+def test_the_page_of_accuracy_shows_what_was_measured(request):
+    if request.config.getoption("--record-accuracy"):
+        RECORD.write_text(json.dumps(table(), indent=1) + "\n", encoding="utf-8")
+    assert json.loads(RECORD.read_text(encoding="utf-8")) == table()
