@@ -39,8 +39,8 @@ def offload_blocks() -> list[str]:
         "These figures flatter the model, for three choices were made with all rows in view: which stacks "
         "are mechanisms of their own (each revision of llm-d's pulls between servers is one, as its authors "
         "report them apart, so their constants hold for that stack and no other), the 3 ms that a hit of few "
-        "remaining tokens takes, without which restores of the 1B model missed by up to 48 %, and some priors "
-        "of the fit. A new stack should be measured, and given with `--setup` and a bandwidth.",
+        "remaining tokens takes, without which restores of the 1B model missed by up to 48 %, and some "
+        "priors of the fit. A new stack should be measured, and given with `--setup` and a bandwidth.",
         table(["row", "kind", "off"], rows, "llr"),
         "Rows that were left out. Those that are means under load count as misses for whoever asks how such "
         "a mean is predicted: it is not.",
