@@ -285,3 +285,49 @@ def test_a_flip_of_what_a_mechanism_reaches_is_not_named_as_what_the_tier_states
     assert (flip.key, flip.value) == ("tiers.dram.effective bandwidth", row.bandwidth)
     plain = hit(tiers=tier(**PLAIN)).flips
     assert "tiers.dram.bandwidth" in [flip.key for flip in plain]
+
+
+def test_the_best_group_of_layers_is_the_best_of_all_of_them():
+    """Each number of layers at a time, one by one, against the answer for all at once."""
+    import math
+
+    import kvcalc
+
+    result = kvcalc.plan(
+        "llama-3.1-8b",
+        on="h100-sxm-80gb",
+        engine="vllm",
+        prompt=16000,
+        cached=12000,
+        tiers={"dram": {"bandwidth": "50 GB/s", "capacity": "500 GB", "setup": "5 ms"}},
+    )
+    (row,) = result.offload
+    layers, times = 32, {}
+    # One block of 16 tokens holds 2 MiB over all layers; a copy costs t0 and its bytes at the link's share.
+    from kvcalc.tiers import mechanism
+
+    rates = mechanism("vllm-offload").rates_on("h100-sxm-80gb")
+    t0, share = rates.per_piece.value, rates.share.value
+    for group in range(1, layers + 1):
+        loads = math.ceil(layers / group)
+        piece = min(16 * 131072 * group / layers, row.bytes / loads)
+        load = row.bytes / (piece / (t0 + piece / (50e9 * share)))
+        a, b = load / loads, row.remaining / loads
+        times[group] = a + (loads - 1) * max(a, b) + b + 0.005
+    best = min(times, key=times.get)
+    assert row.layer_group == best
+    assert row.layerwise_total == pytest.approx(times[best], rel=1e-9)
+    assert row.layerwise_total < row.cached_total
+    assert row.prefetch_lead == pytest.approx(row.restore)
+
+
+def test_stores_of_the_planned_rate_slow_restores_down():
+    import kvcalc
+
+    asked = {"engine": "vllm", "prompt": 8000, "cached": 4000, "concurrency": 8}
+    tier = {"dram": {"bandwidth": "50 GB/s", "setup": "5 ms"}}
+    idle = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tiers=tier, **asked).offload[0]
+    busy = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", tiers=tier, rate="60/s", **asked).offload[0]
+    # 60 x 4,000 new tokens x 131,072 B a second the other way: 31.5 of the 75 GB/s of both ways together
+    assert busy.write_need == pytest.approx(60 * 4000 * 131072)
+    assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - busy.write_need) / 50e9, rel=0.01)

@@ -81,6 +81,7 @@ _MODULES = {
         "overlapped_total",
         "pipeline_time",
         "pipeline_window",
+        "prefetch_lead",
     ),
     "partial": (
         "activation_share",

@@ -57,6 +57,7 @@ from kvcalc.formulas.overlap import extra_wait as extra_wait
 from kvcalc.formulas.overlap import overlapped_total as overlapped_total
 from kvcalc.formulas.overlap import pipeline_time as pipeline_time
 from kvcalc.formulas.overlap import pipeline_window as pipeline_window
+from kvcalc.formulas.overlap import prefetch_lead as prefetch_lead
 from kvcalc.formulas.partial import activation_share as activation_share
 from kvcalc.formulas.partial import partial_split as partial_split
 from kvcalc.formulas.partial import polynomial_prefill as polynomial_prefill

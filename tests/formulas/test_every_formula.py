@@ -126,6 +126,7 @@ SAMPLES = {
     "path_time": {"size": 1e9, "chunk": 1e7, "bandwidth": (7e9, 5e10)},
     "pipeline_time": {"load": 0.04, "compute": 0.02, "layers": 4.0},
     "pipeline_window": {"compute": 0.02, "layers": 4.0},
+    "prefetch_lead": {"queue": 0.02, "load": 0.03},
     "polynomial_prefill": {"tokens": 10000.0, "linear": 27e-6, "quadratic": 2.6e-10},
     "prefill_flops": {"new": 1000.0, "flop_per_token": 14e9, "attention": 2.6e11},
     "prefill_time": {

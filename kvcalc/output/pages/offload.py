@@ -99,7 +99,7 @@ def _reason(item: Offload, break_even: bool) -> str:
         parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
-    parts += [said for said in (gain_text(item.gain), _split(item)) if said]
+    parts += [said for said in (gain_text(item.gain), _split(item), _layers(item)) if said]
     if math.isfinite(float(item.speedup)):
         parts.append(f"confidence {_confidence(float(item.confidence))}")
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
@@ -119,6 +119,18 @@ def _split(item: Offload) -> str:
         f"computing a part while loading from the back would be {significant(float(split.speedup))} times "
         "faster than either alone, but this engine's connectors load from the front only"
     )
+
+
+def _layers(item: Offload) -> str:
+    """Return what loading while the prefill computes would gain, where it gains anything to speak of."""
+    if item.layerwise_total is None or item.layer_group is None or item.overlapped_total is not None:
+        return ""
+    gain = float(item.cached_total) / float(item.layerwise_total)
+    if not gain > 1 + _LEAST_SPLIT:
+        return ""
+    group = text(item, "layer_group")
+    way = "layer by layer" if group == "1" else f"{group} layers at a time"
+    return f"loaded {way} while they compute, a hit would take {text(item, 'layerwise_total')}"
 
 
 def _zeros(names: Sequence[str]) -> str:

@@ -63,6 +63,8 @@ def offload_rows(
     rows: list[Offload] = []
     for tier in tiers:
         route = route_of(speed, tier, book)
+        # What is stored meanwhile crosses the same link the other way.
+        route = replace(route, opposite=write_need(speed, route, cached) or 0.0)
         if cached > 0:
             rows.append(_prefix_store(speed, route, cached, float(capacity.budget), book))
         if capacity.shortfall > 0:

@@ -16,6 +16,7 @@ from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time
 from kvcalc.formulas.restore import restore_time
 from kvcalc.formulas.transfer import effective_bandwidth
 from kvcalc.planning.notebook import Notebook
+from kvcalc.planning.offload.layers import best_group, lead_of
 from kvcalc.planning.offload.restoring import Restoring
 from kvcalc.results import Offload
 from kvcalc.tiers import PLAIN
@@ -56,6 +57,7 @@ def restore_row(
     low, high = map(float, found.gains((times.saved_low, times.saved_high), times.remaining))
     point, reason = _break_even(found, times, book)
     word, plain = verdict(low, high), route.mechanism.name == PLAIN
+    group, layerwise = _layerwise(found, times.remaining)
     return Offload(
         tier=route.tier.name,
         mode=PREFIX_STORE,
@@ -84,7 +86,17 @@ def restore_row(
         utilization=None if found.wait.utilization is None else float(found.wait.utilization),
         first_restore=None if route.rates.first is None else route.rates.first.value,
         write_need=write_need,
+        layer_group=group,
+        layerwise_total=layerwise,
+        prefetch_lead=lead_of(found) if math.isfinite(float(parts.total)) else None,
     )
+
+
+def _layerwise(found: Restoring, remaining: float) -> tuple[int | None, float | None]:
+    """Return the best number of layers at a time and its time; None for bare numbers and endless waits."""
+    if found.layers <= 1 or not math.isfinite(float(found.overhead)):
+        return None, None
+    return best_group(found, remaining)
 
 
 def _quote(found: Restoring, remaining: float, book: Notebook) -> float:
