@@ -23,17 +23,15 @@ from kvcalc.engines.inverse import longest_context, most_sequences, smallest_poo
 from kvcalc.errors import SettingsError, UnknownProfileError
 from kvcalc.keys import KEYS, key
 from kvcalc.model import Model
+from kvcalc.model_results import ModelResult, ParameterCounts, Weights
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.plan import Plan, kv_of, pool_of
 from kvcalc.profiles import Hardware
 from kvcalc.results import (
     Inverse,
     KVResult,
-    ModelResult,
-    ParameterCounts,
     PlanResult,
     RestoreResult,
-    Weights,
 )
 from kvcalc.scenario import Overrides, Scenario, Workload
 

@@ -14,6 +14,7 @@ from kvcalc.bodies import units_of
 from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
+from kvcalc.model_results import ModelResult
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
@@ -21,7 +22,6 @@ from kvcalc.results import (
     KV,
     UNLIMITED,
     KVResult,
-    ModelResult,
     PlanResult,
     RestoreResult,
     Result,

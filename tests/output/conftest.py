@@ -2,6 +2,7 @@
 
 import pytest
 
+from kvcalc.model_results import ModelResult, ParameterCounts, Weights
 from kvcalc.profile_results import HardwareResult, HardwareValue, Reference
 from kvcalc.results import (
     KV,
@@ -16,16 +17,13 @@ from kvcalc.results import (
     Inverse,
     KVResult,
     Memory,
-    ModelResult,
     Offload,
-    ParameterCounts,
     PlanResult,
     PoolRow,
     Prefill,
     RestoreResult,
     Source,
     Views,
-    Weights,
 )
 
 GB = 10**9

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from kvcalc.model_results import ModelResult, ParameterCounts, Weights
 from kvcalc.output.fields import text
 from kvcalc.output.format import bar, bytes_text, human, label, large_count
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import remarks, source_list
 from kvcalc.output.pages.kv import components, headline
 from kvcalc.quantity import Bytes, Count
-from kvcalc.results import ModelResult, ParameterCounts, Weights
 
 _BAR = 20
 _DRAFT = "mtp"
