@@ -41,6 +41,12 @@ KEYS: tuple[Key, ...] = (
     Key("dp", "integer", "Data-parallel replicas [1]", group="Parallelism"),
     Key("ep", "integer", "Expert parallelism [1]", group="Parallelism"),
     Key("dcp", "integer", "Decode context parallelism [1]", group="Parallelism"),
+    Key(
+        "dp_attention",
+        "flag",
+        "SGLang: --dp groups share the tp ranks in attention [off]",
+        group="Parallelism",
+    ),
     Key("kv_dtype", "text", "Precision of the KV cache: auto, bf16, fp8, q8_0, ... [auto]"),
     Key("k_type", "text", "K cache type (llama.cpp)"),
     Key("v_type", "text", "V cache type (llama.cpp)"),

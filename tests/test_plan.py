@@ -416,3 +416,16 @@ def test_kv_in_fp32_that_nobody_asked_for_is_warned_of(machine):
     assert warned() == (True, "fp32")
     assert warned(kv_dtype="fp32") == (False, "fp32")
     assert warned(engine="vllm") == (False, "bf16")
+
+
+def test_dp_attention_stops_replicating_a_latent_and_needs_no_further_gpus():
+    asked = {"engine": "sglang", "tp": 8, "concurrency": 64, "prompt": "8k"}
+    shared = kvcalc.plan("deepseek-v3", on="h200-sxm-141gb", **asked)
+    apart = kvcalc.plan("deepseek-v3", on="h200-sxm-141gb", dp=8, dp_attention=True, **asked)
+    assert apart.inputs["gpus"] == shared.inputs["gpus"] == 8
+    # each group keeps an eighth of the sequences, and the latent of one lies on its group alone
+    assert apart.capacity.need == shared.capacity.need / 8
+    assert apart.capacity.sessions == 8 * shared.capacity.sessions
+    assert apart.kv.views.reserved == shared.kv.views.reserved / 8
+    with pytest.raises(SettingsError, match="only sglang has"):
+        kvcalc.plan("deepseek-v3", on="h200-sxm-141gb", tp=8, engine="vllm", dp_attention=True)

@@ -259,7 +259,8 @@ def _is_number(text: str) -> bool:
 
 
 def _settings(values: Mapping[str, Any], hardware: Hardware) -> tuple[EngineSettings, int]:
-    pp, dp = values.get("pp", 1), values.get("dp", 1)
+    # Under DP attention the groups share the tp ranks and are no further GPUs.
+    pp, dp = values.get("pp", 1), 1 if values.get("dp_attention") else values.get("dp", 1)
     whole = hardware.node.instance.gpus if hardware.node and "tp" not in values else None
     gpus = values.get("gpus") or whole or values.get("tp", 1) * pp * dp
     tp = values.get("tp", gpus // (pp * dp))

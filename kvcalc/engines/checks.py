@@ -26,6 +26,7 @@ vLLM's --enable-expert-parallel spreads them over TP x DP; SGLang's --ep-size di
 _OWNERS = {
     **dict.fromkeys(("k_type", "v_type", "swa_full", "parallel", "ubatch"), "llama.cpp"),
     "page_size": "sglang",
+    "dp_attention": "sglang",
 }
 """Settings that one engine alone has: elsewhere they would be passed over in silence."""
 

@@ -157,7 +157,9 @@ def answer(scenario: Scenario) -> PlanResult:
 
 def kv_of(shape: ModelShape, layout: Layout, tokens: int) -> KV:
     """Return what one token and one sequence of `tokens` tokens cost under a layout."""
-    ranks = layout.settings.tp * layout.settings.pp
+    settings = layout.settings
+    # Under DP attention one sequence lies on the ranks of its own group alone.
+    ranks = settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
     reserved = float(layout.reserved(tokens))
     return KV(
         model=shape.name,
