@@ -6,24 +6,10 @@ from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.engines.vllm import default_utilization
 from kvcalc.engines.vllm.versions import CHANGES, Rules, parse_version
 from kvcalc.errors import SettingsError, UnsupportedModelError
-from kvcalc.shapes.components import Component, Growth, ModelShape, Tensor
-from kvcalc.shapes.families.attention import kv_component
+from kvcalc.shapes.components import Component, Growth, Tensor
+from tests.engines.conftest import full, model, window
 
 GIB = 2**30
-
-
-def model(*parts, query_heads=32, model_type="made_up", **more):
-    layers = max(index for part in parts for index in part.layers) + 1
-    fields = {"hidden": 4096, "max_tokens": 131_072, **more}
-    return ModelShape("made-up", model_type, parts, layers, query_heads=query_heads, **fields)
-
-
-def full(layers, heads, width, query_heads=32):
-    return kv_component("full_attention", layers, heads, width, width, query_heads)
-
-
-def window(layers, heads, width, size, query_heads=32):
-    return kv_component("sliding_window", layers, heads, width, width, query_heads, Growth("window", size))
 
 
 DENSE = model(full(range(32), 8, 128))
