@@ -50,6 +50,12 @@ class Depths:
         kind = self.semantics
         return kind.lookup == ATOMIC and (kind.touch == TAIL or kind.hits == ANY) and not self.groups.whole
 
+    @property
+    def reversed(self) -> bool:
+        """Whether the last block of a group is the first that a growing cache hits."""
+        kind = self.semantics
+        return kind.touch == HEAD and kind.lookup == ATOMIC and kind.hits == ANY
+
     def hit_blocks(self, capacity: int) -> "NDArray[np.int64]":
         """Return the blocks of each group that a cache of this capacity hits."""
         room = capacity - self.nearest
@@ -96,8 +102,8 @@ def is_stack(semantics: Semantics) -> bool:
     """Tell whether the cache of one capacity holds all that a smaller one does, so that depths decide.
 
     What is kept of a request longer than the cache must be the top of the stack: its head when its tail is
-    touched first.
+    touched first, and all of it must pass through the cache when each block is looked up as it is touched.
     """
-    if semantics.oversize in (PIN, BYPASS):
-        return False
-    return not (semantics.touch == HEAD and semantics.oversize == TRUNCATE)
+    if semantics.oversize == TRUNCATE:
+        return semantics.touch == TAIL and semantics.lookup == ATOMIC
+    return semantics.oversize not in (PIN, BYPASS)

@@ -57,7 +57,7 @@ class Semantics:
                 raise SettingsError(f"{name}: unknown word {said!r:.60}{did_you_mean(str(said), words)}")
         share = self.warmup
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
-            raise SettingsError(f"warmup: expected a share of the requests from 0 to below 1, got {share!r:.60}")
+            raise SettingsError(f"warmup: expected a share from 0 to below 1, got {share!r:.60}")
 
 
 MEANINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(

@@ -43,7 +43,10 @@ class Stream:
     def run_sizes(self) -> "NDArray[np.int64]":
         """What each run takes of a cache: blocks, or tokens where blocks differ."""
         before, first, blocks = self.weight_before, self.trace.run_first, self.trace.run_blocks
-        return blocks if before is None else before[first + blocks] - before[first]
+        if before is None:
+            return blocks
+        sizes: NDArray[np.int64] = before[first + blocks] - before[first]
+        return sizes
 
     @cached_property
     def sizes(self) -> "NDArray[np.int64]":
@@ -70,7 +73,7 @@ class Stream:
     @cached_property
     def distinct(self) -> int:
         """Different blocks that are asked for."""
-        return int((self.blocks.sum() - self.groups.blocks.sum()))
+        return int(self.blocks.sum() - self.groups.blocks.sum())
 
     def ids(self, request: int) -> "NDArray[np.int64]":
         """Return the blocks of one request, head first."""

@@ -70,7 +70,7 @@ def _by_number(stream: Stream, capacity: int, semantics: Semantics) -> Outcome:
             cached = np.concatenate((~missing[order], known[kept:] > inserted - capacity))
         hits[request] = _leading(cached) if prefix else np.count_nonzero(cached)
         last_hit[request] = hits[request] == len(chain) if prefix else cached[-1]
-        count = np.count_nonzero(missing)
+        count = int(np.count_nonzero(missing))
         if count:
             number[chain[:kept][order][missing]] = np.arange(inserted + 1, inserted + count + 1)
             inserted += count
@@ -93,7 +93,7 @@ def _misses(known: "NDArray[np.int64]", oldest: int) -> "NDArray[np.bool_]":
     """
     missing = known <= oldest
     while missing.any():
-        before = np.cumsum(missing) - missing
+        before = np.cumsum(missing, dtype=np.int64) - missing
         again = known <= oldest + before
         if (again == missing).all():
             break

@@ -63,7 +63,12 @@ def by_blocks(case: Case) -> Outcome:
 
 
 def _effective(case: Case) -> Semantics:
-    """Return the semantics, without what they say of requests too long for the cache if there is none."""
+    """Return the semantics, without what they say of requests too long for the cache if there is none.
+
+    Blocks looked up one by one may be evicted by those of their own request, long or not, unless pinned.
+    """
+    if case.semantics.oversize == PIN and case.semantics.lookup != ATOMIC:
+        return case.semantics
     if len(case.stream.sizes) and case.stream.sizes.max() > case.capacity:
         return case.semantics
     return changed(case.semantics, oversize=THRASH)
