@@ -1,0 +1,32 @@
+"""Trace files of every dialect -> `Trace`.  One file for each dialect; lines are read one at a time."""
+
+from kvcalc.replay.readers.dialect import Asked
+from kvcalc.replay.readers.reading import Reading
+from kvcalc.replay.readers.recognise import DIALECTS, dialect_named
+from kvcalc.replay.readers.stream import Told
+from kvcalc.replay.trace import Trace
+
+__all__ = ["DIALECTS", "Asked", "dialect_named", "read_trace"]
+
+
+def read_trace(
+    path: str, dialect: str | None = None, asked: Asked | None = None, told: Told | None = None
+) -> Trace:
+    """Read a trace: a file, plain, .gz or .zst, or a folder of them.
+
+    Parameters
+    ----------
+    path : the file or folder
+    dialect : the name of its dialect; recognised from its first lines when None
+    asked : what the user says of it
+    told : called now and then with the bytes read and their total
+
+    Raises
+    ------
+    ProfileError
+        If the file cannot be read, holds no request, or a line of it is broken; names file and line.
+    SettingsError
+        If the dialect is unknown.
+    """
+    kind = None if dialect is None else dialect_named(dialect)
+    return Reading(path, kind, asked or Asked(), told).trace()
