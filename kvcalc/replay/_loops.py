@@ -48,7 +48,6 @@ def stack_depths(
             place += place & -place
 
 
-
 def lru_tail(
     start: Numbers, owner: Numbers, size: Numbers, keep: Numbers, capacity: int, left: Numbers, hits: Numbers
 ) -> int:

@@ -37,9 +37,7 @@ class Line:
         return np.where(place < 0, 0, found).astype(np.int64)
 
 
-def line_of(
-    places: "NDArray[np.int64]", slopes: "NDArray[np.int64]", jumps: "NDArray[np.int64]"
-) -> Line:
+def line_of(places: "NDArray[np.int64]", slopes: "NDArray[np.int64]", jumps: "NDArray[np.int64]") -> Line:
     """Return the function whose slope and value change by so much at each place."""
     places = np.concatenate(([0], places))
     knots, index = np.unique(places, return_inverse=True)

@@ -24,7 +24,5 @@ def seen_by_session(stream: Stream) -> "NDArray[np.int64]":
     again = np.zeros(len(key), bool)
     again[order[1:]] = key[order[1:]] == key[order[:-1]]
     again &= session != NOWHERE
-    found = np.bincount(
-        pieces.request, np.where(again, pieces.blocks, 0), minlength=stream.requests
-    )
+    found = np.bincount(pieces.request, np.where(again, pieces.blocks, 0), minlength=stream.requests)
     return found.astype(np.int64)
