@@ -23,6 +23,18 @@ class Case:
 
 
 @record
+class Part:
+    """What one tier of a cache gave and took."""
+
+    name: str
+    capacity: int
+    hit_blocks: "NDArray[np.int64]"
+    hit_tokens: "NDArray[np.int64]"
+    inserted: int
+    evictions: int
+
+
+@record
 class Outcome:
     """Hits of each request, and what the cache did for them."""
 
@@ -30,6 +42,8 @@ class Outcome:
     hit_tokens: "NDArray[np.int64]"
     inserted: int  # blocks that were put into the cache
     evictions: int  # blocks that were taken out of it for others
+    tiers: tuple[Part, ...] = ()
+    quotas: tuple[int, ...] = ()  # by tenant, where each has its own
 
 
 def of_prefix(stream: Stream, hit_blocks: "NDArray[np.int64]", inserted: int, evictions: int) -> Outcome:

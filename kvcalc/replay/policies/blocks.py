@@ -13,7 +13,7 @@ from kvcalc.replay.outcome import Case, Outcome
 from kvcalc.replay.semantics import ANY, ATOMIC, BYPASS, PIN, TAIL, TRUNCATE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 NOTHING_PINNED: frozenset[int] = frozenset()
 
