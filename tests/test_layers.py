@@ -14,7 +14,7 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "offload_results", "fit_results", "profile_results"}
+RESULTS = {"results", "offload_results", "fit_results", "profile_results", "trace_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
 """What the calculating core never imports."""
 
@@ -36,7 +36,7 @@ MAY_IMPORT = {
 """Module or package -> the others that it may import; what is not listed here is held against OUTER."""
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
-FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
+FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api", "replay.machine", "replay.planned")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

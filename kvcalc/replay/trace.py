@@ -50,6 +50,7 @@ class Trace:
     tenants: tuple[str, ...] = ()
     block_weight: "NDArray[np.int64] | None" = None  # tokens by id, of traces of components [token]
     component: "NDArray[np.int64] | None" = None  # by id: what the file called it, before it was chained
+    agent: "NDArray[np.int64] | None" = None  # 0: the session's own request; else a nested agent's
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -110,6 +110,7 @@ def test_weka_sessions_have_ids_of_their_own_and_nested_agents(read):
     assert expanded(trace) == [[0, 1], [0, 2], [0, 2, 3], [0, 4], [5, 6]]
     assert trace.time.tolist() == [0.0, 10.5, 11.5, 20.5, 100.0]
     assert trace.session.tolist() == [0, 0, 0, 0, 1]
+    assert trace.agent.tolist() == [0, 1, 1, 2, 0]
     assert trace.tenants == ("m",)
     assert found(trace, "nested_agents").count == 2
     assert found(trace, "session_starts").warning

@@ -79,6 +79,12 @@ class VllmLayout(Layout):
         """Bytes that one request of `tokens` tokens takes on the fullest rank."""
         return self.request_blocks(tokens) * float(self.block_bytes)
 
+    def cached(self, tokens: Tokens) -> Bytes:
+        """Bytes that `tokens` cached tokens take on the fullest rank: a block id in each group of layers."""
+        dealt = max(1, self.settings.dcp)
+        ids = sum((np.ceil(tokens / (group.cache.block * dealt)) for group in self.groups), tokens * 0.0)
+        return ids * float(self.block_bytes)
+
     def blocks_in(self, size: float) -> int:
         """Blocks that `size` bytes give, or those that `--num-blocks` says."""
         return self.settings.num_blocks or int(size // self.block_bytes)

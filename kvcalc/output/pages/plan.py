@@ -22,6 +22,7 @@ from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.output.pages.ranges import tornado
+from kvcalc.output.pages.trace_hits import trace_blocks
 from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
@@ -44,6 +45,7 @@ def page(result: PlanResult) -> Page:
     blocks: list[Grid | Lines] = [
         _in_short(result),
         *([launch_grid(result.config_checks)] if result.config_checks else []),
+        *trace_blocks(result.trace),
         _memory(result),
         _budgets(result),
         components("KV cache, one logical copy: " + headline(result.kv), result.kv),

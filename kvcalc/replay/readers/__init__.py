@@ -1,12 +1,16 @@
 """Trace files of every dialect -> `Trace`.  One file for each dialect; lines are read one at a time."""
 
+from collections.abc import Mapping
+from itertools import islice
+
+from kvcalc.errors import ProfileError
 from kvcalc.replay.readers.dialect import Asked
-from kvcalc.replay.readers.reading import Reading
-from kvcalc.replay.readers.recognise import DIALECTS, dialect_named
-from kvcalc.replay.readers.stream import Told
+from kvcalc.replay.readers.reading import FIRST_LINES, Reading
+from kvcalc.replay.readers.recognise import DIALECTS, dialect_named, recognised
+from kvcalc.replay.readers.stream import CutOffError, Told, files_of, lines, parser
 from kvcalc.replay.trace import Trace
 
-__all__ = ["DIALECTS", "Asked", "dialect_named", "read_trace"]
+__all__ = ["DIALECTS", "Asked", "dialect_named", "is_trace", "read_trace"]
 
 
 def read_trace(
@@ -30,3 +34,14 @@ def read_trace(
     """
     kind = None if dialect is None else dialect_named(dialect)
     return Reading(path, kind, asked or Asked(), told).trace()
+
+
+def is_trace(path: str) -> bool:
+    """Tell whether the first lines of a file are of a dialect with block hashes."""
+    parse = parser()
+    try:
+        first = [parse(line) for _, line in islice(lines(files_of(path)[0]), FIRST_LINES)]
+        rows = [row for row in first if isinstance(row, Mapping)]
+        return bool(rows) and recognised(rows, path) is not None
+    except (ProfileError, CutOffError, ValueError, RecursionError):
+        return False

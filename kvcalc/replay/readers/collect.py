@@ -34,6 +34,7 @@ class Request:
     time: float = math.nan  # [second]
     session: str | None = None
     tenant: str | None = None
+    agent: int = 0  # 0: the session's own; else a nested agent's
     scope: str | None = None  # ids are unique within it; None: within the file
 
 
@@ -50,6 +51,7 @@ class Gathered:
     tenant: "NDArray[np.int64]"
     sessions: tuple[str, ...]
     tenants: tuple[str, ...]
+    agent: "NDArray[np.int64] | None"  # None: no agents are nested
     names: tuple[Any, ...] | None  # by id: what the file calls it, where it was numbered here
 
 
@@ -73,6 +75,7 @@ class Collector:
         self._numbers: _Numbers | None = _Numbers() if numbered else None
         self._lengths: list[tuple[int, int, float]] = []
         self._session, self._sessions = [], _Numbers()  # type: list[int], _Numbers
+        self._agent: list[int] = []
         self._tenant, self._tenants = [], _Numbers()  # type: list[int], _Numbers
 
     def add(self, line: int, request: Request) -> None:
@@ -89,6 +92,7 @@ class Collector:
         else:
             self._add_ids(found, request)
         self.lines.append(line)
+        self._agent.append(request.agent)
         self._lengths.append((request.input_tokens, request.output_tokens, request.time))
         for name, where, names in (
             (request.session, self._session, self._sessions),
@@ -156,6 +160,7 @@ class Collector:
             tenant=np.array(self._tenant, np.int64),
             sessions=tuple(self._sessions),
             tenants=tuple(self._tenants),
+            agent=np.array(self._agent, np.int64) if any(self._agent) else None,
             names=None if self._numbers is None else tuple(self._numbers),
         )
 

@@ -109,7 +109,7 @@ class DynamoAgentic(Dialect):
             seconds(row, "not_before_ms", MILLISECOND),
             name(row, "session_id"),
             name(row, "model"),
-            name(row, "play_id") or "" if self._local else None,
+            scope=(name(row, "play_id") or "") if self._local else None,
         )
 
     def _head(self, row: Row) -> None:

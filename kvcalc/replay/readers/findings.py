@@ -87,7 +87,7 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     early = np.zeros(len(found.time), bool)
     early[1:] = found.time[1:] < found.time[:-1]
     if early.any():
-        text = f"Lines are not in the order of time: {int(early.sum()):,} are earlier than the line before."
+        text = f"Lines are not in the order of time (earlier than the line before: {int(early.sum()):,})."
         result.append(Finding("out_of_order", int(early.sum()), text, first_lines(found.lines, early)))
     different = len(np.unique(known))
     if different < len(known):

@@ -156,6 +156,7 @@ class Reading:
             tenants=found.tenants,
             block_weight=weights,
             component=chains.component,
+            agent=found.agent,
             findings=(*self._lost(), *findings_of(found, chains, size), *sized, *reader.findings()),
         )
 

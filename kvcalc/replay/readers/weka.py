@@ -42,6 +42,7 @@ class WekaLines(Dialect):
             seconds(row, "t"),
             name(row, "session"),
             name(row, "tenant", "model"),
+            whole(row, "sub", 0),
         )
 
 
@@ -71,7 +72,7 @@ class Weka(Dialect):
         if scope not in ("local", "global"):
             raise BrokenLineError(f"hash_id_scope: {scope!r:.40} is neither 'local' nor 'global'")
         session = name(row, "id") or str(self._sessions)
-        found = list(self._flat(listed(row, "requests"), 0.0, 0))
+        found = list(self._flat(listed(row, "requests"), 0.0, 0, 0))
         start = self.asked.session_every * self._sessions
         self._sessions += 1
         self._local += scope == "local"
@@ -80,7 +81,7 @@ class Weka(Dialect):
         for request in found:
             yield replace(request, time=request.time + start, session=session, scope=inside)
 
-    def _flat(self, rows: list[Row], start: float, depth: int) -> Iterator[Request]:
+    def _flat(self, rows: list[Row], start: float, depth: int, agent: int) -> Iterator[Request]:
         if depth > DEEPEST:
             raise BrokenLineError(f"requests: nested more than {DEEPEST} deep")
         for number, row in enumerate(rows, start=1):
@@ -88,7 +89,7 @@ class Weka(Dialect):
                 raise BrokenLineError(f"requests: {number} is no object")
             if isinstance(row.get("requests"), list):
                 self._nested += 1
-                yield from self._flat(row["requests"], self._start(row, start), depth + 1)
+                yield from self._flat(row["requests"], self._start(row, start), depth + 1, self._nested)
                 continue
             try:
                 yield Request(
@@ -97,6 +98,7 @@ class Weka(Dialect):
                     whole(row, "out", 0),
                     start + seconds(row, "t"),
                     tenant=name(row, "model"),
+                    agent=agent,
                 )
             except BrokenLineError as error:
                 raise BrokenLineError(f"requests: {number}: {error}") from None
