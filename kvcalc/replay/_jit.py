@@ -9,9 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WORTH_COMPILING = 300_000
-"""Steps of a loop from which compiled code is asked for: below, Python is done in the second or so that
-loading numba takes."""
+WORTH_COMPILING = 20_000_000
+"""Steps of a loop from which compiled code is asked for: below, Python is done in the seconds that
+numba takes to load and compile."""
 
 
 @cache
