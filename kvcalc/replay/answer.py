@@ -23,6 +23,7 @@ from kvcalc.replay.tasks import Task
 from kvcalc.replay.trace import Trace
 
 if TYPE_CHECKING:
+    from kvcalc.replay.machine import Machine
     from kvcalc.replay.tenants import Quotas
     from kvcalc.replay.tiers import Stack
 
@@ -43,6 +44,7 @@ class Asked:
     options: object = None  # what policies take beside the trace: rules, costs
     workers: int | None = 1  # None: as many as there are cores and work for
     scheduler: str | None = None
+    machine: "Machine | None" = None  # a model on a machine, for what hits do there
 
 
 def replay_trace(
@@ -119,7 +121,8 @@ def answer(trace: Trace, asked: Asked, told: Told | None = None) -> ReplayResult
     depths = depths_of(stream, asked.semantics) if is_stack(asked.semantics) else None
     curve = None if depths is None else curve_of(depths)
     seconds = time.perf_counter() - started
-    ruler = Ruler(stream, asked.semantics, asked.sizing)
+    service = None if asked.machine is None else asked.machine.service(stream.counted, stream.trace)
+    ruler = Ruler(stream, asked.semantics, asked.sizing, service)
     rows = _rows(grid, outcomes, ruler)
     return ReplayResult(
         inputs=_inputs(trace, asked, sizes, names),

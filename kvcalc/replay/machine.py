@@ -15,6 +15,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import Route, route_of, tiers_of
 from kvcalc.planning.speed import Speed, speed_of
 from kvcalc.records import record
+from kvcalc.replay.results import ReplayResult
 from kvcalc.replay.serving import Service
 from kvcalc.replay.sizing import ModelSizing, sized
 from kvcalc.replay.trace import Trace
@@ -23,8 +24,10 @@ from kvcalc.scenario import Scenario
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GPU = "gpu"
-"""Name of the GPUs' own pool among the places that hits come from."""
+ONE_BY_ONE = (
+    "times to the first token are those of each request by itself, by the models of `kvcalc plan`: none "
+    "waits for another"
+)
 
 
 @record
@@ -37,11 +40,6 @@ class Machine:
     speed: Speed | None = None  # None: no machine was named
     pool: float | None = None  # KV memory of all GPUs of a replica that cached prompts may fill [byte]
     routes: tuple[Route, ...] = ()  # of the tiers, fastest first
-
-    @property
-    def replicas(self) -> int:
-        """Copies of the model, each with a cache of its own."""
-        return 1 if self.speed is None else self.speed.scenario.settings.dp
 
     def service(self, counted: "NDArray[np.bool_]", trace: Trace) -> Service | None:
         """Return what requests cost that count; `trace` has them in the order of the replay."""
@@ -86,6 +84,20 @@ def machine_of(question: Question, trace: Trace) -> Machine:
     return Machine(trace, sizing, book, speed, pool, routes)
 
 
+def with_machine(result: ReplayResult, machine: Machine, question: Question) -> ReplayResult:
+    """Return the answer of a replay with what was said and assumed of the model and the machine."""
+    book, speed = machine.book, machine.speed
+    own = {"model": question.model, "on": question.hardware} if speed is None else speed.scenario.inputs
+    tells = () if speed is None else (ONE_BY_ONE,)
+    return replace(
+        result,
+        inputs={**own, **result.inputs, "gpus": machine.sizing.gpus},
+        sources={**book.sources, **result.sources},
+        warnings=tuple(dict.fromkeys((*result.warnings, *book.warnings))),
+        assumptions=tuple(dict.fromkeys((*result.assumptions, *book.assumptions, *tells))),
+    )
+
+
 def under_load(question: Question, trace: Trace) -> Question:
     """Return the question with the workload that the trace is, where the user says no other."""
     mean = {"prompt": trace.input_tokens, "generate": trace.output_tokens}
@@ -116,8 +128,8 @@ def _cached_pool(asked: Scenario, speed: Speed, sizing: ModelSizing, book: Noteb
     generated = running * float(layout.reserved(whole) - layout.reserved(prompt))
     free = max(0.0, per_gpu - generated)
     book.assume(
-        f"the GPUs cache prompts in {free / 1e9:.4g} GB each, {free * sizing.gpus / 1e9:.4g} GB in all: the "
-        f"KV pool of {per_gpu / 1e9:.4g} GB without what {running:g} running sequences generate "
+        f"the GPUs cache prompts in {free / 1e9:.4g} GB each, {free * sizing.gpus / 1e9:.4g} GB in all: "
+        f"the KV pool of {per_gpu / 1e9:.4g} GB without what {running:g} running sequences generate "
         "(--concurrency)"
     )
     return free * sizing.gpus

@@ -138,6 +138,7 @@ def take(
             name: getattr(trace, name)[chosen]
             for name in ("input_tokens", "output_tokens", "time", "session", "tenant")
         },
+        agent=None if trace.agent is None else trace.agent[chosen],
     )
 
 

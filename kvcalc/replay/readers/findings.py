@@ -80,7 +80,10 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     result = []
     if len(known) < len(found.time):
         missing = np.isnan(found.time)
-        text = f"{int(missing.sum()):,} of {len(missing):,} requests have no time."
+        text = (
+            f"{int(missing.sum()):,} of {len(missing):,} requests have no time: all are taken in the order "
+            "of their lines."
+        )
         result.append(
             Finding("some_times", int(missing.sum()), text, first_lines(found.lines, missing), warning=True)
         )
