@@ -18,7 +18,7 @@ AT_ONCE = 1 << 20
 
 
 def in_time(trace: Trace) -> "NDArray[np.int64]":
-    """Return the requests in the order of their times, ties as in the file; as in the file if one has none."""
+    """Return the requests in the order of their times, ties as in the file; or the file's own."""
     if np.isnan(trace.time).any():
         return np.arange(trace.requests)
     return np.argsort(trace.time, kind="stable")
