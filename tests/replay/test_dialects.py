@@ -171,6 +171,9 @@ def test_ragpulse_ids_are_no_chain_hashes(read):
     assert trace.input_tokens.tolist() == [247, 248]
     assert found(trace, "not_chained").warning
     assert found(trace, "lengths_differ").count == 2
+    # Prefix hits: components 1 and 2, 130 of 495 tokens; component hits: the passages as well, 110 more.
+    assert f"{130 / 495:.4f}" in found(trace, "prefix_or_component").text
+    assert f"{240 / 495:.4f}" in found(trace, "prefix_or_component").text
 
 
 @pytest.mark.usefixtures("components")

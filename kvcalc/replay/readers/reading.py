@@ -1,6 +1,7 @@
 """Reads one trace, from its first line to the arrays; the dialects say what a line means."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from kvcalc.errors import ProfileError
 from kvcalc.replay.readers.chains import chained
 from kvcalc.replay.readers.collect import Collector, Gathered
 from kvcalc.replay.readers.dialect import Asked, Dialect
-from kvcalc.replay.readers.findings import SHOWN_LINES, findings_of
+from kvcalc.replay.readers.findings import SHOWN_LINES, both_rates, findings_of
 from kvcalc.replay.readers.recognise import recognised
 from kvcalc.replay.readers.sizes import block_tokens_of
 from kvcalc.replay.readers.stream import MOST_LINE, CutOffError, Told, files_of, lines, parser
@@ -140,7 +141,7 @@ class Reading:
         chains = chained(found.runs)
         if weights is not None and chains.component is not None:
             weights = weights[chains.component]
-        return Trace(
+        trace = Trace(
             name=Path(self.path).name,
             dialect=reader.name,
             block_tokens=size,
@@ -159,6 +160,7 @@ class Reading:
             agent=found.agent,
             findings=(*self._lost(), *findings_of(found, chains, size), *sized, *reader.findings()),
         )
+        return replace(trace, findings=(*both_rates(trace), *trace.findings))
 
     def _lost(self) -> tuple[Finding, ...]:
         found = []
