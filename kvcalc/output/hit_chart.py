@@ -48,7 +48,9 @@ def misses_of(result: ReplayResult) -> Misses | None:
             place = float(getattr(row, field))
             policies.setdefault(row.policy, []).append((place, 1 - float(row.hit_rate_tokens)))
     knee = None if result.knee is None else float(getattr(result.knee, field))
-    found = Misses(unit, line, {name: tuple(sorted(points)) for name, points in policies.items()}, floor, knee)
+    found = Misses(
+        unit, line, {name: tuple(sorted(points)) for name, points in policies.items()}, floor, knee
+    )
     return found if len(set(found.capacities)) > 1 else None
 
 
