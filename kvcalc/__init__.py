@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
+    from kvcalc.replay.answer import replay_trace
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
     from kvcalc.units import to_base, to_tokens
@@ -69,6 +70,7 @@ _HOME = {
     "plan_frame": "api",
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
+    "replay_trace": "replay.answer",
     "restore": "api",
     "to_base": "units",
     "to_tokens": "units",
@@ -107,6 +109,7 @@ __all__ = [
     "plan_frame",
     "quota_reclaim",
     "quota_show",
+    "replay_trace",
     "restore",
     "to_base",
     "to_tokens",

@@ -19,6 +19,7 @@ from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
 from kvcalc.replay.describe_results import DescribeResult
+from kvcalc.replay.results import ReplayResult
 from kvcalc.results import (
     KV,
     UNLIMITED,
@@ -44,6 +45,7 @@ RESULTS: tuple[type[Result], ...] = (
     SimulateResult,
     DiagnoseResult,
     DescribeResult,
+    ReplayResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -54,7 +54,7 @@ def lru_tail(
     """Replay one least-recently-used cache that touches tails first; return what it holds at the end.
 
     What a request leaves behind is one entry, which loses its head to later requests and its tail to
-    eviction, so that the entries stay in the order of requests.  A request that keeps nothing is looked up and
+    eviction, so that the entries stay in the order of requests.  One that keeps nothing is looked up and
     leaves the cache as it is.
     """
     used = oldest = 0

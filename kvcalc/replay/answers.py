@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvcalc.replay.curve import Curve
-from kvcalc.replay.results import CurvePoint, Knee, Rounding, Scan
+from kvcalc.replay.results import BlockRounding, HitPoint, Knee, Scan
 from kvcalc.replay.rows import Ruler
 from kvcalc.replay.stream import Stream
 
@@ -28,7 +28,7 @@ SCAN_SHARE = 0.5
 would hit begins to be hit at one size."""
 
 
-def points_of(curve: Curve, ruler: Ruler) -> tuple[CurvePoint, ...]:
+def points_of(curve: Curve, ruler: Ruler) -> tuple[HitPoint, ...]:
     """Return the curve at capacities from one block to all that is ever hit."""
     if curve.full < 1:
         return ()
@@ -37,7 +37,7 @@ def points_of(curve: Curve, ruler: Ruler) -> tuple[CurvePoint, ...]:
     gains = np.append(np.diff(tokens) / np.diff(sizes), 0.0)
     unit = ruler.bytes_of(1)
     return tuple(
-        CurvePoint(
+        HitPoint(
             capacity_blocks=size,
             capacity_tokens=ruler.capacity_tokens(size),
             capacity_bytes=ruler.bytes_of(size),
@@ -88,7 +88,7 @@ def scan_of(curve: Curve) -> Scan | None:
     return Scan(distance_blocks=int(low[best]), share_of_reuse=share)
 
 
-def rounding_of(stream: Stream) -> Rounding:
+def rounding_of(stream: Stream) -> BlockRounding:
     """Bound what finer blocks could add to the hits of an infinite cache.
 
     A request that leaves the chains of earlier ones inside a block may have shared all of that block but one
@@ -96,14 +96,14 @@ def rounding_of(stream: Stream) -> Rounding:
     """
     each = stream.trace.block_tokens
     if each == 0:
-        return Rounding(None, None, None)
+        return BlockRounding(None, None, None)
     groups = stream.groups
     hits = np.bincount(groups.request, groups.blocks, minlength=stream.requests).astype(np.int64)
     rest = stream.trace.input_tokens - hits * each
     lost = np.where(hits < stream.blocks, np.clip(rest, 0, each - 1), np.clip(rest, 0, each - 1) * (rest > 0))
     lost = np.where(_had_other(stream, hits), lost, 0)[stream.counted]
     asked = int(stream.trace.input_tokens[stream.counted].sum())
-    return Rounding(each, int(lost.sum()), int(lost.sum()) / max(1, asked))
+    return BlockRounding(each, int(lost.sum()), int(lost.sum()) / max(1, asked))
 
 
 def _had_other(stream: Stream, hits: "NDArray[np.int64]") -> "NDArray[np.bool_]":

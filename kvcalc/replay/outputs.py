@@ -1,9 +1,11 @@
 """Generated tokens that stay cached: what the next turn of a session finds of the last one's answer.
 
-A trace shows the blocks of an answer only where a later request has them in its input.  Each request is therefore
-followed by one that is not counted and leaves behind the blocks of the next turn that it has generated.
+A trace shows the blocks of an answer only where a later request has them in its input.  Each request is
+therefore followed by one that is not counted and leaves behind the blocks of the next turn that it has
+generated.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +37,6 @@ def with_outputs(stream: Stream) -> Stream:
     own = np.concatenate((np.arange(trace.requests), places))[order]
     made = take(trace, chosen, keep)
     # What an answer leaves behind belongs to whoever asked for it.
-    from dataclasses import replace
-
     made = replace(made, tenant=trace.tenant[own], session=trace.session[own])
     return Stream(made, counted)
 
@@ -75,7 +75,7 @@ def _first_longer(
     place: int,
     request: int,
 ) -> int:
-    """Return the next request with this piece whose chain goes on, of the same session where there are any."""
+    """Return the next request with this piece whose chain goes on, of the same session if it has one."""
     session, inputs = stream.trace.session, stream.trace.input_tokens
     here = segment[order[place]]
     for later in range(place + 1, len(order)):

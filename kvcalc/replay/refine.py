@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CONVERSATION_PREFIX = 880
-"""Tokens that all requests of Mooncake's conversation trace share [token].  Fitted to the point at 10^5 tokens of
-figure 9 (FAST'25); 55 blocks of 16, and just below the shortest request (891 tokens)."""
+"""Tokens that all requests of Mooncake's conversation trace share [token].  Fitted to the point at 10^5
+tokens of figure 9 (FAST'25); 55 blocks of 16, and just below the shortest request (891 tokens)."""
 
 SEED = 1
 """Seed of rule 3; results do not hang on it."""
@@ -50,7 +50,7 @@ def refined(trace: Trace, block_tokens: int, shared_prefix: int = 0, seed: int =
         raise SettingsError(f"--refine: blocks of {trace.name} differ in size")
     if block_tokens < 1 or trace.block_tokens % block_tokens:
         raise SettingsError(
-            f"--refine: {block_tokens} does not divide the {trace.block_tokens} tokens of a block of {trace.name}"
+            f"--refine: {block_tokens} does not divide the {trace.block_tokens} tokens of a block"
         )
     if shared_prefix < 0:
         raise SettingsError(f"--shared-prefix: {shared_prefix} is below zero")

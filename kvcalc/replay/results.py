@@ -21,7 +21,7 @@ class TierRow:
     capacity_bytes: Bytes | None  # null where the bytes of a block are unknown
     hit_rate_tokens: Share  # input tokens that this tier gave
     hit_tokens: Tokens  # that it gave
-    restored_bytes: Bytes | None  # read from it for hits
+    restored_bytes: Bytes | None  # read from it for hits; hits in the fastest tier need no reading
     written_blocks: Count  # put into it
     written_bytes: Bytes | None  # put into it
     evictions: Count  # blocks that left it to make room
@@ -58,13 +58,14 @@ class ReplayRow:
     hit_blocks: Count  # not computed
     computed_tokens: Tokens  # input tokens that were not hit
     recomputed_tokens: Tokens  # of them, those that an infinite cache would have hit
-    restored_bytes: Bytes | None  # read for hits, from all tiers; null where the bytes of a block are unknown
+    restored_bytes: Bytes | None  # read for hits, not from the fastest of several tiers; null without bytes
     inserted_blocks: Count  # put into the cache
     evictions: Count  # blocks taken out to make room
     within_session: Share | None  # of all hit tokens, those of blocks their session had asked for before
     across_sessions: Share | None  # of all hit tokens, the others; null where the trace names no sessions
     lost_to_capacity: Share  # input tokens that the best policy could not hit at this capacity either
     lost_to_policy: Share  # input tokens that the best policy would have hit at this capacity
+    quota_cost: Share | None  # hit tokens over input tokens that quotas cost; null without quotas
     gap: Gap  # the larger of the two; none where both together are below a thousandth
     tiers: tuple[TierRow, ...]  # fastest first; empty for a single cache
     tenants: tuple[TenantRow, ...]  # empty where the trace names none
@@ -72,7 +73,7 @@ class ReplayRow:
 
 
 @record
-class CurvePoint:
+class HitPoint:
     """One capacity of the exact LRU curve."""
 
     capacity_blocks: Count  # of this point
@@ -96,7 +97,7 @@ class Knee:
 
 
 @record
-class Rounding:
+class BlockRounding:
     """What whole blocks cost: prefixes shorter than a block cannot be reused."""
 
     shortest_prefix: Tokens | None  # shortest prefix that can be reused; null where blocks differ
@@ -113,7 +114,7 @@ class Scan:
 
 
 @record
-class Load:
+class ReplayLoad:
     """What was replayed."""
 
     trace: str  # file
@@ -144,13 +145,12 @@ class Sampling:
 class ReplayResult(Result):
     """Answer of `kvcalc replay`."""
 
-    load: Load  # what was replayed
+    load: ReplayLoad  # what was replayed
     rows: tuple[ReplayRow, ...]  # by capacity and policy
-    curve: tuple[CurvePoint, ...]  # exact LRU; empty where the semantics have no single curve
+    curve: tuple[HitPoint, ...]  # exact LRU; empty where the semantics have no single curve
     knee: Knee | None  # null where there is no curve or no reuse
     scan: Scan | None  # null where reuse does not come back at one distance
-    rounding: Rounding  # what whole blocks cost
-    quota_cost: Share | None  # hit rate that quotas cost at the last capacity; null without quotas
+    rounding: BlockRounding  # what whole blocks cost
     sampling: Sampling | None  # null for the whole trace
     findings: tuple[str, ...]  # what the reader noticed in the file
     seconds: Seconds  # that the replay took, reading not counted

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvcalc.records import record
-from kvcalc.replay.capacities import Capacity, Sizing
+from kvcalc.replay.capacities import Sizing
+from kvcalc.replay.cells import Cell
 from kvcalc.replay.outcome import Outcome, prefix_tokens
 from kvcalc.replay.results import CAPACITY, NO_GAP, POLICY, ReplayRow, TenantRow, TierRow
 from kvcalc.replay.semantics import BLOCK, PREFIX, TOKEN, Semantics
@@ -23,16 +24,6 @@ NEGLIGIBLE = 1e-3
 """Share of the input tokens below which a gap is none [1]."""
 
 INFINITE_TEXT = "infinite"
-
-
-@record
-class Cell:
-    """One outcome with what it was asked under."""
-
-    policy: str
-    capacity: Capacity | None  # None: without end
-    outcome: Outcome
-    quota: str = "shared"
 
 
 @record
@@ -71,9 +62,14 @@ class Ruler:
         """Return the tokens of full blocks."""
         return blocks * (self.stream.trace.block_tokens or 1)
 
-    def row(self, cell: Cell, best: Outcome, infinite: Outcome) -> ReplayRow:
-        """Return the row of an outcome, beside the best at its capacity and that of an infinite cache."""
-        found, counted = cell.outcome, self.stream.counted
+    def row(
+        self, cell: Cell, found: Outcome, best: Outcome, infinite: Outcome, shared: Outcome | None
+    ) -> ReplayRow:
+        """Return the row of an outcome, beside the best at its capacity and that of an infinite cache.
+
+        `shared` is the same cache without the quotas of this one.
+        """
+        counted = self.stream.counted
         tokens, blocks = self.tokens(found), int(found.hit_blocks[counted].sum())
         most, bound = self.tokens(infinite), self.tokens(best)
         size = None if cell.capacity is None else cell.capacity.blocks
@@ -86,7 +82,7 @@ class Ruler:
         by_request = self._by_request(found)
         within = self._within(found)
         return ReplayRow(
-            policy=cell.policy,
+            policy=cell.task.policy,
             quota=cell.quota,
             capacity=INFINITE_TEXT if cell.capacity is None else cell.capacity.text,
             capacity_blocks=size,
@@ -100,13 +96,14 @@ class Ruler:
             hit_blocks=blocks,
             computed_tokens=self.asked_tokens - tokens,
             recomputed_tokens=max(0, most - tokens),
-            restored_bytes=self.bytes_of(blocks),
+            restored_bytes=self.bytes_of(blocks - self._fastest(found)),
             inserted_blocks=found.inserted,
             evictions=found.evictions,
             within_session=None if within is None else within / tokens if tokens else 0.0,
             across_sessions=None if within is None else 1 - within / tokens if tokens else 0.0,
             lost_to_capacity=by_capacity,
             lost_to_policy=by_policy,
+            quota_cost=None if shared is None else (self.tokens(shared) - tokens) / max(1, self.asked_tokens),
             gap=_gap(by_capacity, by_policy),
             tiers=self._tiers(found),
             tenants=self._tenants(found, infinite),
@@ -134,6 +131,10 @@ class Ruler:
         first = np.minimum(found.hit_blocks, self.own)
         return int(prefix_tokens(self.stream, first)[self.stream.counted].sum())
 
+    def _fastest(self, found: Outcome) -> int:
+        """Return the hit blocks that need no restore: those of the fastest of several tiers."""
+        return int(found.tiers[0].hit_blocks[self.stream.counted].sum()) if found.tiers else 0
+
     def _tiers(self, found: Outcome) -> tuple[TierRow, ...]:
         return tuple(
             TierRow(
@@ -142,12 +143,12 @@ class Ruler:
                 capacity_bytes=self.bytes_of(part.capacity),
                 hit_rate_tokens=int(part.hit_tokens[self.stream.counted].sum()) / max(1, self.asked_tokens),
                 hit_tokens=int(part.hit_tokens[self.stream.counted].sum()),
-                restored_bytes=self.bytes_of(int(part.hit_blocks[self.stream.counted].sum())),
+                restored_bytes=self.bytes_of(int(part.hit_blocks[self.stream.counted].sum()) if index else 0),
                 written_blocks=part.inserted,
                 written_bytes=self.bytes_of(part.inserted),
                 evictions=part.evictions,
             )
-            for part in found.tiers
+            for index, part in enumerate(found.tiers)
         )
 
     def _tenants(self, found: Outcome, infinite: Outcome) -> tuple[TenantRow, ...]:

@@ -1,4 +1,4 @@
-"""How much of each request its own session had asked for before: hits within a session and across sessions."""
+"""How much of each request its own session had asked for before: hits within and across sessions."""
 
 from typing import TYPE_CHECKING
 

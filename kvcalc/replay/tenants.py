@@ -1,11 +1,10 @@
 """Tenants of one cache: all of it shared, a floor that others cannot take, or a part for each alone.
 
-Under hard quotas each tenant is a trace of its own, and what two of them have in common is kept twice.  With floors a block
-belongs to the tenant that touched it last, and the least recently used block goes among those of tenants that
-hold more than their floor.
+Under hard quotas each tenant is a trace of its own, and what two of them have in common is kept twice.  With
+floors a block belongs to the tenant that touched it last, and the least recently used block goes among those
+of tenants that hold more than their floor.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace as changed
 
 import numpy as np

@@ -22,6 +22,7 @@ _MODULES = {
     "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
     "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
     "kvcalc.replay-describe/1": "kvcalc.output.pages.replay_describe",
+    "kvcalc.replay/1": "kvcalc.output.pages.replay",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

@@ -37,8 +37,13 @@ class Policy(Protocol):
 class Whole(Protocol):
     """A policy that makes room itself, since what it evicts depends on what comes in."""
 
-    evictions: int
-    inserted: int
+    @property
+    def evictions(self) -> int:
+        """Blocks that left to make room."""
+
+    @property
+    def inserted(self) -> int:
+        """Blocks that were put in."""
 
     def __contains__(self, block: int) -> bool:
         """Tell whether a block is cached."""
@@ -82,7 +87,7 @@ class Cache:
 
 
 def replay_blocks(case: Case, cache: Whole, begin: Callable[[int, list[int]], None] | None = None) -> Outcome:
-    """Replay a stream block by block; `begin` is told of each request and its blocks before they are touched."""
+    """Replay a stream block by block; `begin` is told of each request before its blocks are touched."""
     stream, said = case.stream, case.semantics
     hits = np.zeros(stream.requests, np.int64)
     tokens = np.zeros(stream.requests, np.int64)

@@ -1,7 +1,7 @@
 """Least recently used: what a request left behind is one entry, so that one capacity takes no time.
 
-With tails touched first, evicting the least recently used block is evicting a leaf of the prefix tree while the
-running request is pinned, as engines with such a tree do.
+With tails touched first, evicting the least recently used block is evicting a leaf of the prefix tree while
+the running request is pinned, as engines with such a tree do.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Cached blocks in the order of a rank that changes when they are touched: a heap whose stale entries are skipped."""
+"""Cached blocks in the order of a rank that touches change: a heap whose stale entries are skipped."""
 
 import heapq
 from collections.abc import Collection
