@@ -51,8 +51,10 @@ class Machine:
         return Service(self.speed, routes, trace.input_tokens[counted], duration or None)
 
 
-def machine_of(question: Question, trace: Trace) -> Machine:
+def machine_of(question: Question, trace: Trace, standard: bool = True) -> Machine:
     """Return the model, and the machine where one is named, under the load of a trace.
+
+    Where no tier is named the machine's own are taken if they are asked for (`standard`).
 
     Raises
     ------
@@ -75,7 +77,8 @@ def machine_of(question: Question, trace: Trace) -> Machine:
         book.assume(note)
     speed = speed_of(asked, layout, book)
     pool = _cached_pool(asked, speed, sizing, book)
-    routes = tuple(route_of(speed, tier, book) for tier in tiers_of(asked, book))
+    tiers = tiers_of(asked, book) if asked.tiers or standard else ()
+    routes = tuple(route_of(speed, tier, book) for tier in tiers)
     if asked.settings.dp > 1:
         book.warn(
             f"{asked.settings.dp} replicas have a cache each; the replay is of one that sees all requests, "

@@ -61,7 +61,8 @@ class Stream:
         if self.trace.block_tokens == 0:
             return np.zeros(self.requests, np.int64)
         missing = self.blocks * self.trace.block_tokens - self.trace.input_tokens
-        return np.clip(missing, 0, np.where(self.blocks > 0, self.trace.block_tokens, 0))
+        short: NDArray[np.int64] = np.clip(missing, 0, np.where(self.blocks > 0, self.trace.block_tokens, 0))
+        return short
 
     @cached_property
     def groups(self) -> "Groups":
