@@ -67,13 +67,13 @@ def machine_of(question: Question, trace: Trace, standard: bool = True) -> Machi
     if question.hardware is None:
         layout = lay_out(models.load(question.model).shape, engine_settings(question))
         trace, sizing, notes = sized(trace, layout)
-        for note in (*layout.notes, *notes):
+        for note in (*layout.notes, *notes, sizing.told(trace.block_tokens)):
             book.assume(note)
         return Machine(trace, sizing, book)
     asked = scenario(under_load(question, trace))
     layout = lay_out(asked.model.shape, asked.settings)
     trace, sizing, notes = sized(trace, layout)
-    for note in (*layout.notes, *notes):
+    for note in (*layout.notes, *notes, sizing.told(trace.block_tokens)):
         book.assume(note)
     speed = speed_of(asked, layout, book)
     pool = _cached_pool(asked, speed, sizing, book)

@@ -84,7 +84,10 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
         own = Options(rules=read_rules(words.rules))
     sizing: Sizing | None = None
     if words.bytes_per_token is not None:
-        size = _quantity(words.bytes_per_token, "byte", "--bytes-per-token")
+        # Per token a bare number is bytes, as in `kvcalc evict rank`.
+        said = words.bytes_per_token.strip().removesuffix("/token").strip()
+        said = f"{said} B" if said.replace(".", "", 1).isdigit() else said
+        size = _quantity(said, "byte", "--bytes-per-token")
         sizing = PerBlock(size * (trace.block_tokens or 1))
     if machine is not None:
         if sizing is not None:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import kvcalc
 from kvcalc.api import question_of
 from kvcalc.cli import run
 from kvcalc.errors import SettingsError
@@ -51,6 +52,12 @@ def test_a_pool_that_holds_all_hits_the_second_round(trace):
     assert result.trace.infinite_hit_rate_tokens == 0.5
     assert (result.trace.replayed.hit_rate, result.trace.replayed.hit) == (0.5, 1.0)
     assert result.trace.block_tokens == 512
+
+
+def test_the_library_takes_a_trace_too(trace):
+    result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", trace=trace)
+    assert result.trace.levels[0].hit_rate_tokens == 0.5
+    assert kvcalc.describe_trace(trace).infinite.hit_rate_tokens == 0.5
 
 
 def test_the_load_is_that_of_the_trace_unless_said(trace):

@@ -112,6 +112,14 @@ def test_windows_are_kept_with_every_block():
     assert sized(trace, layout("gpt-oss-120b"))[1].per_gpu == (512 * 18 + 128 * 18) * 2_048
 
 
+def test_bytes_are_told_per_gpu_and_in_all():
+    trace = build_trace([[0]], 16)
+    one = sized(trace, layout("llama-3.1-8b", engine="vllm"))[1]
+    assert one.told(16) == "a block of 16 tokens takes 2,097,152 bytes of the one GPU that holds the model"
+    two = sized(trace, layout("llama-3.1-8b", engine="vllm", tp=2))[1].told(16)
+    assert "1,048,576 bytes of each of the 2 GPUs of a replica, 2,097,152 of all of them" in two
+
+
 def test_components_are_sized_by_the_token():
     trace = build_trace([[0]], 0)
     assert sized(trace, layout("llama-3.1-8b", engine="vllm"))[1].per_gpu == 131_072
