@@ -211,3 +211,38 @@ def test_whatever_bytes_a_file_holds(tmp_path, content):
         file.write_bytes(content)
         with pytest.raises(KvcalcError):
             read_trace(str(file))
+
+
+def test_requests_without_blocks_stand_among_runs(read):
+    line = {"t": 1.0, "in": 3, "out": 1, "block_size": 64}
+    trace = read(
+        [{**line, "hash_ids": []}, {**line, "in": 128, "hash_ids": [[4, 2]]}, {**line, "hash_ids": []}]
+    )
+    assert expanded(trace) == [[], [0, 1], []]
+    assert found(trace, "no_blocks").count == 2
+
+
+def test_a_session_with_a_broken_request_is_left_out_whole(read):
+    def session(name, *ids):
+        calls = [{"t": 0, "in": 64 * len(one), "out": 1, "hash_ids": one} for one in ids]
+        return {"id": name, "block_size": 64, "requests": calls}
+
+    trace = read(
+        [session("a", [1], [1, 2]), session("b", [1], [1, 2.5]), session("c", [9])], skip_broken=True
+    )
+    assert expanded(trace) == [[0], [0, 1], [2]]
+    assert found(trace, "broken_lines").lines == (2,)
+
+
+def test_ids_of_many_scopes_stay_apart_whatever_their_numbers(read):
+    def call(ids):
+        return {"t": 0, "in": 64 * len(ids), "out": 1, "hash_ids": ids}
+
+    sessions = [
+        {"id": "a", "block_size": 64, "requests": [call([2**50, 5])]},
+        {"id": "b", "block_size": 64, "requests": [call([2**50, 5]), call([2**50, 5, "x"])]},
+    ]
+    assert expanded(read(sessions)) == [[0, 1], [2, 3], [2, 3, 4]]
+    assert expanded(read(sessions[1:])) == [[0, 1], [0, 1, 2]]
+    small = {"id": "c", "block_size": 64, "requests": [call([5]), call([5, 2**50]), call([5, "x"])]}
+    assert expanded(read([small])) == [[0], [0, 1], [0, 2]]

@@ -37,8 +37,7 @@ class Reading:
         if self.reader is None:
             number, text = self.broken[0] if self.broken else (1, "the file is empty")
             raise ProfileError(f"{self.path}:{number}: no request can be read: {text}")
-        for request in self.reader.rest():
-            self.into.add(0, request)
+        self.into.add(0, self.reader.rest())
         if not self.into.lines:
             said = f"; line {self.broken[0][0]}: {self.broken[0][1]}" if self.broken else ""
             raise ProfileError(f"{self.path}: no requests of dialect {self.reader.name} in it{said}")
@@ -74,8 +73,7 @@ class Reading:
         try:
             if not isinstance(row, Mapping):
                 raise BrokenLineError("not a JSON object")
-            for request in reader.requests(row):
-                self.into.add(number, request)
+            self.into.add(number, reader.requests(row))
         except BrokenLineError as error:
             self._problem(file, number, str(error))
 
@@ -168,7 +166,9 @@ class Reading:
             found.append(Finding("cut_off", 1, f"{self.cut}: what follows is missing.", warning=True))
         if self.broken:
             number, text = self.broken[0]
-            said = f"{len(self.broken):,} lines are broken and left out; the first is line {number}: {text}."
+            said = (
+                f"Broken lines that are left out: {len(self.broken):,}; the first is line {number}: {text}."
+            )
             shown = tuple(line for line, _ in self.broken[:SHOWN_LINES])
             found.append(Finding("broken_lines", len(self.broken), said, shown, warning=True))
         return tuple(found)
