@@ -57,10 +57,9 @@ def next_turns(stream: Stream) -> "NDArray[np.int64]":
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     found = np.full(trace.requests, NOBODY, np.int64)
-    for request in range(trace.requests):
-        last = int(np.searchsorted(into[first[request] :], full[request])) + int(first[request])
-        if full[request] == 0 or last >= len(order) or pieces.request[last] != request:
-            continue
+    needed = full[pieces.request]
+    for last in np.flatnonzero((into - pieces.blocks < needed) & (needed <= into)).tolist():
+        request = int(pieces.request[last])
         found[request] = _first_longer(
             stream, pieces.segment, pieces.request, order, int(place[last]), request
         )
