@@ -69,5 +69,10 @@ def sized(trace: Trace, layout: Layout) -> tuple[Trace, ModelSizing, tuple[str, 
             f"requests share within a block of {trace.block_tokens:,} is not in the trace, so hits are a "
             "lower bound; replays in blocks of another size cannot be compared"
         )
+    if any(part.constant_bytes > 0 for part in layout.per_gpu):
+        notes.append(
+            "each cached block counts with the windows and states at its own end, without which nothing "
+            "behind it can be used; an engine that keeps fewer of them holds more tokens but hits fewer"
+        )
     size = float(layout.cached(float(trace.block_tokens)))
     return trace, ModelSizing(size, ranks, block), tuple(notes)

@@ -60,6 +60,17 @@ class LayerCache:
         held = -(-tokens // self.block) if self.per_block else tokens * 0
         return held + self.states
 
+    def cached(self, tokens: Tokens, flying: int) -> Count:
+        """Blocks that let a prefix of `tokens` tokens be used again: windows and states at its end alone.
+
+        `flying` tokens of `reach` are room for those in flight.
+        """
+        if self.keeps in ("window", "chunk"):
+            return np.maximum(1, -(-np.minimum(tokens, self.reach - flying) // self.block))
+        if self.keeps == "state":
+            return np.maximum(1, -(-tokens // self.block)) if self.per_block else tokens * 0 + 1
+        return self.blocks(tokens)
+
 
 def batched_tokens(settings: EngineSettings) -> int:
     """Return how many tokens one step computes at most."""
