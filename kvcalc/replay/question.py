@@ -61,6 +61,9 @@ def question_of(
             raise SettingsError(f"{where}: needs --model, whose layout or times it is for")
         return None
     rated = dict(tier_option(text) for text in tiers if "@" in text)
+    for values in rated.values():
+        if "store" in values:
+            raise SettingsError(f"{values['store'].where}: a replay takes --write and --inclusion, not store")
     return Question(model, hardware, said, rated, replaced)
 
 

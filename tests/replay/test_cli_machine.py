@@ -117,6 +117,10 @@ def test_every_face_of_a_replay_on_a_machine(trace, form, capsys):
             "with --on its rate counts",
         ),
         (["--model", "llama-3.1-8b", "--on", "h100-sxm-80gb", "--tier", "dram=@5 GB/s"], "needs its size"),
+        (
+            ["--model", "llama-3.1-8b", "--tier", "dram=5 GB@5 GB/s,store=write_back"],
+            "takes --write and --incl",
+        ),
         (["--model", "llama-3.1-8b", "--bytes-per-token", "5 B"], "leave one of them out"),
         (["--model", "lama-3.1-8b"], "did you mean"),
         (["--dialect", "mooncacke"], "did you mean 'mooncake'"),

@@ -65,11 +65,13 @@ class LayerCache:
 
         `flying` tokens of `reach` are room for those in flight.
         """
-        if self.keeps in ("window", "chunk"):
-            return np.maximum(1, -(-np.minimum(tokens, self.reach - flying) // self.block))
-        if self.keeps == "state":
-            return np.maximum(1, -(-tokens // self.block)) if self.per_block else tokens * 0 + 1
-        return self.blocks(tokens)
+        if self.keeps not in ("window", "chunk", "state"):
+            return self.blocks(tokens)
+        if self.keeps == "state" and not self.per_block:
+            return tokens * 0 + 1
+        kept = tokens if self.keeps == "state" else np.minimum(tokens, self.reach - flying)
+        ids: Count = np.maximum(1, -(-kept // self.block))
+        return ids
 
 
 def batched_tokens(settings: EngineSettings) -> int:
