@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kvcalc.errors import KvcalcError, ProfileError
 from kvcalc.replay.readers import DIALECTS, Asked, read_trace, stream
+from kvcalc.replay.readers.ragpulse import LENGTHS
 from tests.replay.conftest import expanded, found, row
 
 GOOD = row([0, 1], 1024)
@@ -201,6 +202,26 @@ def test_whatever_a_file_holds_it_is_read_or_refused_in_one_line(tmp_path, lines
     else:
         assert (trace.input_tokens >= 0).all()
         assert (trace.run_blocks >= 1).all()
+
+
+parts = st.dictionaries(
+    st.sampled_from(("sys_prompt", "passages_ids", "history", "other")), json_values, max_size=4
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.fixed_dictionaries({"hash_ids": parts, "input_length": json_values}), min_size=1, max_size=3)
+)
+def test_whatever_components_a_file_holds(tmp_path, lines):
+    for name in LENGTHS:
+        (tmp_path / f"{name}.jsonl").write_text('{"some_id": 1, "token_length": 5}\n')
+    file = tmp_path / "0_trace.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    try:
+        assert read_trace(str(file), "ragpulse").requests == len(lines)
+    except KvcalcError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either is well
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -282,6 +282,11 @@ def test_token_ids_are_hashed_with_all_before_them(read):
     assert found(trace, "partial_last_block").count == 1
 
 
+def test_times_may_be_dates(read):
+    lines = [{"tokens": [1], "timestamp": f"2026-06-01T05:40:2{second}.500Z"} for second in (0, 3)]
+    assert np.diff(read(lines).time).tolist() == [3.0]
+
+
 def test_texts_are_hashed_at_four_bytes_a_token(read):
     messages = [{"role": "user", "content": "hello"}, {"role": "tool", "content": [{"text": "x"}]}]
     lines = [

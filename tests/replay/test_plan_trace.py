@@ -103,6 +103,10 @@ def test_a_tier_without_a_size_has_no_end(trace):
 def test_the_plan_has_every_face(trace, form):
     text = render(plan_with_trace(asked(), trace)[0], form)
     assert "loop.jsonl" in text
+    if form == "table":
+        assert "these capacities hit 50.0 % of the input tokens, where 100 % would have been" in " ".join(
+            text.split()
+        )
 
 
 def test_a_machine_and_a_model_are_needed(trace):
