@@ -9,7 +9,16 @@ from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, On, Save, Set, assignments, keyed
 from kvcalc.cli.parsing import Command
-from kvcalc.cli.traces import Describe, Dialect, SessionEvery, SkipBroken, TraceBlock, progress, read
+from kvcalc.cli.traces import (
+    Describe,
+    Dialect,
+    SessionEvery,
+    SkipBroken,
+    TimeUnit,
+    TraceBlock,
+    progress,
+    read,
+)
 
 if TYPE_CHECKING:
     from kvcalc.replay.results import ReplayResult
@@ -137,6 +146,7 @@ def replay(
     dialect: Dialect = None,
     trace_block: TraceBlock = None,
     session_every: SessionEvery = None,
+    time_unit: TimeUnit = None,
     skip_broken: SkipBroken = False,
     describe: Describe = False,
     chart_file: Annotated[
@@ -162,7 +172,8 @@ def replay(
     if describe:
         from kvcalc.replay.describe import describe as described
 
-        answer(described(read(trace, dialect, trace_block, skip_broken, session_every)), format, save)
+        read_in = read(trace, dialect, trace_block, skip_broken, session_every, time_unit)
+        answer(described(read_in), format, save)
         return
     asked_model = question_of(model, on, said, tier or (), assignments(set))
     words = Words(
@@ -192,7 +203,7 @@ def replay(
         workers=workers,
         scheduler=scheduler,
     )
-    found = read(trace, dialect, trace_block, skip_broken, session_every)
+    found = read(trace, dialect, trace_block, skip_broken, session_every, time_unit)
     machine = None if asked_model is None else on_machine(asked_model, found)
     if machine is not None:
         found = machine.trace

@@ -33,6 +33,10 @@ SessionEvery = Annotated[
         "--session-every", metavar="TIME", help="Start of one session to that of the next, if unknown [0 s]."
     ),
 ]
+TimeUnit = Annotated[
+    str | None,
+    typer.Option("--time-unit", metavar="s|ms|us|ns", help="Of times of tokens and texts [by their size]."),
+]
 Describe = Annotated[
     bool, typer.Option("--describe", help="Tell what the trace is, before any cache: reuse, sessions, sizes.")
 ]
@@ -44,11 +48,14 @@ def read(
     block: str | None = None,
     skip_broken: bool = False,
     session_every: str | None = None,
+    time_unit: str | None = None,
 ) -> "Trace":
     """Read a trace as the options say."""
-    from kvcalc.replay.readers import Asked, read_trace
+    from kvcalc.replay.readers import TIME_UNITS, Asked, read_trace
 
-    asked = Asked(_block(block), skip_broken, _every(session_every))
+    if time_unit is not None and time_unit not in TIME_UNITS:
+        raise SettingsError(f"--time-unit: unknown unit {time_unit!r:.40}; valid are {', '.join(TIME_UNITS)}")
+    asked = Asked(_block(block), skip_broken, _every(session_every), time_unit)
     with progress("reading") as told:
         return read_trace(path, dialect, asked, told)
 

@@ -127,6 +127,8 @@ def test_every_face_of_a_replay_on_a_machine(trace, form, capsys):
         (["--trace-block", "-4"], "--trace-block: '-4' is not a whole number"),
         (["--trace-block", "2048"], "4 blocks of 2,048 tokens for an input of 2,048"),
         (["--session-every", "5"], "--session-every"),
+        (["--time-unit", "min"], "--time-unit: unknown unit 'min'; valid are s, ms, us, ns"),
+        (["--time-unit", "s"], "has a unit of its own"),
         (["--chart-file", "x.gif"], "must end in .png or .svg"),
         (["--describe", "--format", "xml"], "--format"),
     ],

@@ -282,6 +282,28 @@ def test_token_ids_are_hashed_with_all_before_them(read):
     assert found(trace, "partial_last_block").count == 1
 
 
+@pytest.mark.parametrize(
+    ("times", "unit", "expected"),
+    [
+        ((5, 7), None, 2.0),
+        ((1_700_000_000, 1_700_000_002), None, 2.0),
+        ((1_700_000_000_000, 1_700_000_002_500), None, 2.5),
+        ((1_700_000_000_000_000, 1_700_000_002_500_000), None, 2.5),
+        ((1_700_000_000 * 10**9, 1_700_000_003 * 10**9), None, 3.0),
+        ((5_000, 7_000), "ms", 2.0),
+    ],
+)
+def test_times_without_a_unit_are_told_by_their_size(read, times, unit, expected):
+    trace = read([{"text": "hello", "timestamp": time} for time in times], time_unit=unit)
+    assert np.diff(trace.time).tolist() == pytest.approx([expected])
+    assert (found(trace, "time_unit") is None) == (unit is not None)
+
+
+def test_a_dialect_with_a_unit_takes_no_other(read):
+    with pytest.raises(SettingsError, match="mooncake has a unit of its own"):
+        read([row([0], 512)], time_unit="s")
+
+
 def test_times_may_be_dates(read):
     lines = [{"tokens": [1], "timestamp": f"2026-06-01T05:40:2{second}.500Z"} for second in (0, 3)]
     assert np.diff(read(lines).time).tolist() == [3.0]

@@ -8,9 +8,13 @@ from kvcalc.replay.readers.dialect import Asked
 from kvcalc.replay.readers.reading import FIRST_LINES, Reading
 from kvcalc.replay.readers.recognise import DIALECTS, dialect_named, recognised
 from kvcalc.replay.readers.stream import CutOffError, Told, files_of, lines, parser
+from kvcalc.replay.readers.tokens import UNITS
 from kvcalc.replay.trace import Trace
 
-__all__ = ["DIALECTS", "Asked", "dialect_named", "is_trace", "read_trace"]
+TIME_UNITS = tuple(UNITS)
+"""Units that times of a dialect without a fixed one may be said to have."""
+
+__all__ = ["DIALECTS", "TIME_UNITS", "Asked", "dialect_named", "is_trace", "read_trace"]
 
 
 def read_trace(

@@ -21,6 +21,7 @@ class Asked:
     block_tokens: int | None = None  # tokens of a block, where the file does not say [token]
     skip_broken: bool = False  # count lines that cannot be read instead of refusing the file
     session_every: float = 0.0  # start of one session to that of the next, where there is none [second]
+    time_unit: str | None = None  # of times in dialects that do not fix it: s, ms, us or ns
 
 
 class Dialect:
@@ -30,7 +31,7 @@ class Dialect:
     says: ClassVar[str]  # one line of help
     usual_block: ClassVar[int] = 0  # tokens of a block where the file says nothing; 0: it always says
     numbered: ClassVar[bool] = False  # ids are numbered in the order in which they come
-    in_order: ClassVar[bool] = False  # arrivals are known from the order of lines alone
+    free_times: ClassVar[bool] = False  # the unit of its times is not fixed
 
     def __init__(self, asked: Asked, file: Path) -> None:
         self.asked = asked

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kvcalc.errors import ProfileError
+from kvcalc.errors import ProfileError, SettingsError
 from kvcalc.replay.readers.chains import chained
 from kvcalc.replay.readers.collect import Collector, Gathered
 from kvcalc.replay.readers.dialect import Asked, Dialect
@@ -65,6 +65,10 @@ class Reading:
                     self._problem(file, number, "not a JSON object")
                 return
             kind = self.kind or recognised(rows, f"{file}:{first[0][0]}")
+            if self.asked.time_unit is not None and not kind.free_times:
+                raise SettingsError(
+                    f"--time-unit: the dialect {kind.name} has a unit of its own; leave it out"
+                )
             self.reader, self.into = kind(self.asked, file), Collector(kind.numbered)
         for number, row in first:
             self._take(self.reader, file, number, row)

@@ -1,6 +1,7 @@
 """Token ids or texts, one request a line, hashed here into chains of blocks."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,15 +22,47 @@ TOKENS = ("input_tok_ids", "input_token_ids", "prompt_token_ids", "input_ids", "
 TEXTS = ("input", "prompt", "text", "messages")
 OUTPUT_TOKENS = ("output_tok_ids", "output_token_ids", "output_ids")
 OUTPUT_TEXTS = ("output", "completion", "response")
-TIMES = {
-    "arrival_time_ns": 1e-9,
-    "timestamp_us": 1e-6,
-    "timestamp_ms": 1e-3,
-    "arrival": 1.0,
-    "timestamp": 1.0,
-}
+TIMES = {"arrival_time_ns": "ns", "timestamp_us": "us", "timestamp_ms": "ms", "arrival": "", "timestamp": ""}
+"""Names of times, with their unit where the name says it."""
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Units of time [second]."""
+SINCE_1970 = {"ns": 1e17, "us": 1e14, "ms": 1e11}
+"""Numbers from here on are taken for times since 1970 in this unit: each is a date between 1973 and 5138."""
 SESSIONS = ("session_id", "conversation_id", "session", "chat_id")
 TENANTS = ("tenant", "user", "model")
+
+
+class Clock:
+    """Reads times whose unit a file does not say, and remembers what they were taken for."""
+
+    def __init__(self, unit: str | None) -> None:
+        self.unit = unit
+        self.taken: set[str] = set()
+
+    def time(self, row: Row) -> float:
+        """Return the time of a row, in the unit of its name, as said, or by its size."""
+        key = next((key for key in TIMES if row.get(key) is not None), None)
+        if key is None:
+            return math.nan
+        unit = TIMES[key] or self.unit or _unit_by_size(row[key])
+        self.taken.add(unit)
+        return seconds(row, key, UNITS[unit])
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Tell the unit where nobody said it."""
+        if self.unit is not None or not self.taken:
+            return ()
+        units = " and ".join(sorted(self.taken))
+        text = f"Times are taken to be in {units}: the file does not fix their unit (--time-unit)."
+        return (Finding("time_unit", len(self.taken), text, warning=len(self.taken) > 1),)
+
+
+def _unit_by_size(value: object) -> str:
+    try:
+        size = abs(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return "s"
+    return next((unit for unit, least in SINCE_1970.items() if size >= least), "s")
 
 
 class Tokens(Dialect):
@@ -38,10 +71,12 @@ class Tokens(Dialect):
     name = "tokens"
     says = "input_tok_ids, prompt_token_ids, token_ids or tokens: a list of numbers, hashed here"
     numbered = True
+    free_times = True
 
     def __init__(self, asked: Asked, file: Path) -> None:
         super().__init__(asked, file)
         self.stated = asked.block_tokens or USUAL_BLOCK
+        self._clock = Clock(asked.time_unit)
 
     @classmethod
     def matches(cls, row: Row) -> bool:
@@ -62,7 +97,7 @@ class Tokens(Dialect):
             hashed(content, size * np.dtype(np.int64).itemsize),
             len(ids),
             whole(row, "output_toks", whole(row, "output_length", 0)) if output is None else output,
-            _time(row),
+            self._clock.time(row),
             name(row, *SESSIONS),
             name(row, *TENANTS),
         )
@@ -70,7 +105,7 @@ class Tokens(Dialect):
     def findings(self) -> tuple[Finding, ...]:
         """Tell the block size, which the file does not have."""
         text = f"Token ids are hashed here in blocks of {self.stated} (--trace-block)."
-        return (Finding("hashed_here", self.stated or 0, text),)
+        return (Finding("hashed_here", self.stated or 0, text), *self._clock.findings())
 
 
 class Texts(Dialect):
@@ -79,10 +114,12 @@ class Texts(Dialect):
     name = "text"
     says = "input, prompt, text or messages: text, hashed here at 4 bytes a token"
     numbered = True
+    free_times = True
 
     def __init__(self, asked: Asked, file: Path) -> None:
         super().__init__(asked, file)
         self.stated = asked.block_tokens or USUAL_BLOCK
+        self._clock = Clock(asked.time_unit)
 
     @classmethod
     def matches(cls, row: Row) -> bool:
@@ -103,7 +140,7 @@ class Texts(Dialect):
             hashed(content, size * BYTES_PER_TOKEN),
             -(-len(content) // BYTES_PER_TOKEN),
             whole(row, "output_length", -(-len(answer) // BYTES_PER_TOKEN)),
-            _time(row),
+            self._clock.time(row),
             name(row, *SESSIONS),
             name(row, *TENANTS),
         )
@@ -114,7 +151,7 @@ class Texts(Dialect):
             f"Text is hashed here in blocks of {self.stated} tokens (--trace-block) of {BYTES_PER_TOKEN} "
             "bytes each: an estimate of a tokenizer, and no chat template."
         )
-        return (Finding("estimated_tokens", BYTES_PER_TOKEN, text, warning=True),)
+        return (Finding("estimated_tokens", BYTES_PER_TOKEN, text, warning=True), *self._clock.findings())
 
 
 def hashed(content: bytes, block: int) -> list[str]:
@@ -149,8 +186,3 @@ def _text_of(value: object) -> str | None:
             content = "".join(str(one.get("text", "")) for one in content if isinstance(one, dict))
         parts.append(f"{item.get('role', '')}\n{'' if content is None else content}\n")
     return "".join(parts)
-
-
-def _time(row: Row) -> float:
-    key = next((key for key in TIMES if key in row), "timestamp")
-    return seconds(row, key, TIMES[key])
