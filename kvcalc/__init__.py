@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
     from kvcalc.replay.answer import replay_trace
+    from kvcalc.replay.describe import describe_trace
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
     from kvcalc.units import to_base, to_tokens
@@ -54,6 +55,7 @@ _HOME = {
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "describe_trace": "replay.describe",
     "diagnose_engine": "diagnose.answer",
     "errors": "",
     "evict_rank": "eviction.rank_answer",
@@ -93,6 +95,7 @@ __all__ = [
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "describe_trace",
     "diagnose_engine",
     "errors",
     "evict_rank",

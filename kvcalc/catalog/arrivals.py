@@ -72,7 +72,7 @@ def _has_blocks(path: str) -> bool:
 
 
 def _of_blocks(path: str) -> Requests:
-    """Read the arrivals of a trace with block hashes; a request has one token of input and output at least."""
+    """Read the arrivals of a trace with block hashes; each has one token in and out at least."""
     from kvcalc.replay.readers import read_trace
 
     trace = read_trace(path)

@@ -1,21 +1,18 @@
 """``kvcalc replay``: what a finite, tiered cache would really hit on a trace of requests."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format
-from kvcalc.cli.options import Format, Save
+from kvcalc.cli.options import Format, On, Save, Set, assignments, keyed
 from kvcalc.cli.parsing import Command
+from kvcalc.cli.traces import Describe, Dialect, SessionEvery, SkipBroken, TraceBlock, progress, read
 
 if TYPE_CHECKING:
-    from kvcalc.replay.grid import Told
-
-PATIENCE = 1.0
-"""Seconds of work after which a progress bar is shown [second]."""
+    from kvcalc.replay.results import ReplayResult
 
 Texts = list[str] | None
 Capacities = Annotated[
@@ -38,7 +35,9 @@ Policies = Annotated[
 SlowerTiers = Annotated[
     Texts,
     typer.Option(
-        "--tier", metavar="NAME=SIZE", help="A slower tier behind the cache, e.g. 'dram=512 GB'. Repeatable."
+        "--tier",
+        metavar="NAME=SIZE[@RATE]",
+        help="A slower tier behind the cache: 'dram=512 GB'; with --on 'dram=512 GB@54 GB/s'. Repeatable.",
     ),
 ]
 Shares = Annotated[
@@ -54,7 +53,9 @@ def register(app: typer.Typer) -> None:
     app.command("replay", cls=Command)(replay)
 
 
+@keyed("replay")
 def replay(
+    said: Mapping[str, Said],
     trace: Annotated[
         str, typer.Argument(metavar="TRACE", help="Requests with block ids: .jsonl, .jsonl.gz, or a folder.")
     ],
@@ -128,6 +129,20 @@ def replay(
         str | None,
         typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
     ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="A model, whose layout gives the bytes.")
+    ] = None,
+    on: On = None,
+    set: Set = None,
+    dialect: Dialect = None,
+    trace_block: TraceBlock = None,
+    session_every: SessionEvery = None,
+    skip_broken: SkipBroken = False,
+    describe: Describe = False,
+    chart_file: Annotated[
+        str | None,
+        typer.Option("--chart-file", metavar="FILE", help="Draw the misses into a .png or .svg file."),
+    ] = None,
     format: Format = "table",
     save: Save = None,
 ) -> None:
@@ -136,10 +151,20 @@ def replay(
     Example: kvcalc replay trace.jsonl --capacity "5859 blocks" --capacity "10,000,000 tokens" --policy arc
     """
     from kvcalc.replay.answer import answer as replayed
-    from kvcalc.replay.question import Words, asked_of
-    from kvcalc.replay.readers import read_trace
+    from kvcalc.replay.machine import with_machine
+    from kvcalc.replay.question import Words, asked_of, on_machine, question_of
 
     check_format(format)
+    if chart_file is not None:
+        from kvcalc.output.chart import check
+
+        check(chart_file, "--chart-file")
+    if describe:
+        from kvcalc.replay.describe import describe as described
+
+        answer(described(read(trace, dialect, trace_block, skip_broken, session_every)), format, save)
+        return
+    asked_model = question_of(model, on, said, tier or (), assignments(set))
     words = Words(
         capacities=tuple(capacity or ()),
         policies=tuple(policy or ()),
@@ -167,31 +192,22 @@ def replay(
         workers=workers,
         scheduler=scheduler,
     )
-    with progress("reading") as told:
-        found = read_trace(trace, told=told)
-    asked = asked_of(words, found)
+    found = read(trace, dialect, trace_block, skip_broken, session_every)
+    machine = None if asked_model is None else on_machine(asked_model, found)
+    if machine is not None:
+        found = machine.trace
+    asked = asked_of(words, found, machine)
     with progress("replaying") as told:
         result, _ = replayed(found, asked, told)
+    if machine is not None and asked_model is not None:
+        result = with_machine(result, machine, asked_model)
+    if chart_file is not None:
+        _draw(result, chart_file)
     answer(result, format, save)
 
 
-@contextmanager
-def progress(work: str) -> "Iterator[Told]":
-    """Give what shows a bar on stderr once the work takes long; it is gone when the work is done."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+def _draw(result: "ReplayResult", file: str) -> None:
+    from kvcalc.documents import write_bytes
+    from kvcalc.output.hit_picture import picture
 
-    started = time.monotonic()
-    bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task(work, total=None)
-
-    def told(done: int, whole: int) -> None:
-        if not bar.live.is_started and time.monotonic() - started > PATIENCE and bar.console.is_terminal:
-            bar.start()
-        bar.update(task, completed=done, total=whole)
-
-    try:
-        yield told
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+    write_bytes(file, picture(result, file))

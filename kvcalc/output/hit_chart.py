@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from kvcalc.output.format import human
 from kvcalc.output.page import Drawing
@@ -14,6 +15,8 @@ SIGNS = {"lru": "*", "fifo": "o", "belady": "B"}
 """Signs of the policies that every replay shows; others get letters of their own."""
 OTHERS = "abcdefghijk"
 FLOOR, KNEE = "_", ":"
+FALLEN = 0.02
+"""Share of its fall that a curve may have behind it where the chart begins [1]."""
 
 Point = tuple[float, float]
 
@@ -29,10 +32,19 @@ class Misses:
     knee: float | None
 
     @property
+    def top(self) -> float:
+        """The most that is missed anywhere."""
+        return max((miss for _, miss in self.points), default=1.0)
+
+    @property
+    def points(self) -> list[Point]:
+        """All points that are shown."""
+        return [*self.line, *(point for points in self.policies.values() for point in points)]
+
+    @property
     def capacities(self) -> list[float]:
         """All capacities that are shown."""
-        points = [*self.line, *(point for points in self.policies.values() for point in points)]
-        return [capacity for capacity, _ in points]
+        return [capacity for capacity, _ in self.points]
 
 
 def misses_of(result: ReplayResult) -> Misses | None:
@@ -48,10 +60,23 @@ def misses_of(result: ReplayResult) -> Misses | None:
             place = float(getattr(row, field))
             policies.setdefault(row.policy, []).append((place, 1 - float(row.hit_rate_tokens)))
     knee = None if result.knee is None else float(getattr(result.knee, field))
-    found = Misses(
-        unit, line, {name: tuple(sorted(points)) for name, points in policies.items()}, floor, knee
-    )
+    sorted_points = {name: tuple(sorted(points)) for name, points in policies.items()}
+    found = Misses(unit, _from_first_hits(line, sorted_points, floor), sorted_points, floor, knee)
     return found if len(set(found.capacities)) > 1 else None
+
+
+def _from_first_hits(
+    line: tuple[Point, ...], policies: dict[str, tuple[Point, ...]], floor: float
+) -> tuple[Point, ...]:
+    """Return the curve from where it begins to fall, or from the smallest capacity that was replayed."""
+    if not line:
+        return line
+    start = line[0][1] - FALLEN * (line[0][1] - floor)
+    falls = next((capacity for capacity, miss in line if miss < start), line[0][0])
+    asked = min((capacity for points in policies.values() for capacity, _ in points), default=falls)
+    before = [capacity for capacity, _ in line if capacity <= min(falls, asked)]
+    first = before[-1] if before else line[0][0]
+    return tuple(point for point in line if point[0] >= first)
 
 
 def _unit(result: ReplayResult) -> tuple[str, str]:
@@ -78,16 +103,16 @@ def drawing(result: ReplayResult) -> Drawing | None:
     if found is None:
         return None
     low, high = math.log(min(found.capacities)), math.log(max(found.capacities))
-    top = max(1e-9, *(miss for points in (found.line, *found.policies.values()) for _, miss in points))
+    top, span = found.top, max(1e-9, found.top - found.floor)
 
     def column(capacity: float) -> int:
         return round((math.log(capacity) - low) / (high - low or 1) * (WIDTH - 1))
 
     def row(miss: float) -> int:
-        return round((1 - miss / top) * (HEIGHT - 1))
+        return min(HEIGHT - 1, round((top - miss) / span * (HEIGHT - 1)))
 
     rows = [[" "] * WIDTH for _ in range(HEIGHT)]
-    rows[row(found.floor)] = [FLOOR] * WIDTH
+    rows[HEIGHT - 1] = [FLOOR] * WIDTH
     if found.knee is not None and min(found.capacities) <= found.knee <= max(found.capacities):
         for signs in rows:
             signs[column(found.knee)] = KNEE
@@ -96,19 +121,21 @@ def drawing(result: ReplayResult) -> Drawing | None:
     for name, points in sorted(found.policies.items(), key=lambda item: item[0] == "lru"):
         for capacity, miss in points:
             rows[row(miss)][column(capacity)] = sign(name, list(found.policies))
-    labels = {0: human(top, "1", share=True), HEIGHT - 1: human(0.0, "1", share=True)}
-    labels.setdefault(row(found.floor), human(found.floor, "1", share=True))
+    labels = {
+        at: human(top - span * at / (HEIGHT - 1), "1", share=True) for at in (0, HEIGHT // 2, HEIGHT - 1)
+    }
     left = max(map(len, labels.values()))
     lines = [f"{labels.get(at, ''):>{left}} |{''.join(signs).rstrip()}" for at, signs in enumerate(rows)]
     lines.append(" " * left + " +" + "-" * WIDTH)
     ends = [human(math.exp(end), found.unit) for end in (low, high)]
     lines.append(" " * (left + 2) + ends[0] + ends[1].rjust(WIDTH - len(ends[0])))
-    return Drawing("Misses of the input tokens against capacity (logarithmic)", (*lines, *_legend(found)))
+    title = "Misses of the input tokens against capacity (logarithmic); nothing misses less than infinite"
+    return Drawing(title, (*lines, *_legend(found)))
 
 
 def _between(line: Sequence[Point], capacity: float) -> float:
     """Return the misses at a capacity between two points of the curve."""
-    for (left, above), (right, below) in zip(line[:-1], line[1:], strict=True):
+    for (left, above), (right, below) in pairwise(line):
         if left <= capacity <= right:
             return above + (below - above) * (capacity - left) / (right - left)
     return line[0][1] if capacity < line[0][0] else line[-1][1]

@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError
 from kvcalc.output.chart import COLOURS
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 COLOUR_OF = {"lru": COLOURS[0], "fifo": COLOURS[1], "belady": COLOURS[2]}
 """Colours of the policies that every replay shows, the same in every picture."""
+MARKS = {"lru": "o", "fifo": "v", "belady": "s"}
 FLOOR = "#555555"
+MARGIN = 0.06
+"""Space above and below the curves, of what they span [1]."""
+UNITS = {"byte": "byte", "token": "token", "1": "block"}
 SCALES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -37,10 +41,11 @@ def picture(result: ReplayResult, file: str) -> bytes:
     axes = figure.subplots()
     _lines(axes, found)
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
+    space = 100 * (found.top - found.floor) * MARGIN
+    axes.set_ylim(max(0.0, 100 * found.floor - space), 100 * found.top + space)
     axes.set_ylabel("misses [% of input tokens]")
     axes.set_title(f"{result.load.trace}: what a cache of each size misses")
-    axes.set_xlabel(_label(found))
+    axes.set_xlabel(f"capacity [{UNITS[found.unit]}], logarithmic")
     axes.xaxis.set_major_formatter(lambda size, _: _size(size, found.unit))
     axes.secondary_yaxis("right", functions=(_other, _other)).set_ylabel("hits [% of input tokens]")
     axes.grid(alpha=0.3)
@@ -52,7 +57,7 @@ def picture(result: ReplayResult, file: str) -> bytes:
     return out.getvalue()
 
 
-def _other(percent: float) -> float:
+def _other(percent: Any) -> Any:  # noqa: ANN401 - numbers or arrays
     """Return hits of misses, and misses of hits."""
     return 100 - percent
 
@@ -64,29 +69,21 @@ def _lines(axes: "Axes", found: Misses) -> None:
         axes.plot(sizes, shown, color=COLOUR_OF["lru"], label="lru, every capacity")
     others = iter(COLOURS[3:] * 3)
     for name, points in found.policies.items():
-        colour = COLOUR_OF.get(name) or next(others)
-        if name == "lru" and found.line:
-            style, label = "o", "_nolegend_"
-        else:
-            style, label = ("s--" if name == "belady" else "o:"), name
+        # Points alone: between replayed capacities nothing is known of a policy but LRU.
         axes.plot(
             [size for size, _ in points],
             [100 * miss for _, miss in points],
-            style,
-            color=colour,
-            label=label,
-            markersize=5,
+            MARKS.get(name, "D"),
+            color=COLOUR_OF.get(name) or next(others),
+            label="_nolegend_" if name == "lru" and found.line else name,
+            markersize=6,
+            linestyle="none",
         )
     floor = human(found.floor, "1", share=True)
     axes.axhline(100 * found.floor, color=FLOOR, linestyle="--", label=f"infinite cache: {floor}")
     if found.knee is not None:
         size = human(found.knee, found.unit)
         axes.axvline(found.knee, color="black", linewidth=0.8, linestyle=":", label=f"knee: {size}")
-
-
-def _label(found: Misses) -> str:
-    unit = {"byte": "of all GPUs or tiers together", "token": "tokens", "1": "blocks"}[found.unit]
-    return f"capacity, logarithmic [{unit}]" if found.unit != "byte" else f"capacity {unit}, logarithmic"
 
 
 def _size(size: float, unit: str) -> str:

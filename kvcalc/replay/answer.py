@@ -83,7 +83,9 @@ def replay_trace(
 def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[ReplayResult, Replayed]:
     """Replay the grid of capacities and policies and say what it means, together with what it is made of."""
     found = replayed(trace, asked, told)
-    ruler = Ruler(found.stream, asked.semantics, asked.sizing)
+    machine, stream = asked.machine, found.stream
+    service = None if machine is None else machine.service(stream.counted, stream.trace)
+    ruler = Ruler(stream, asked.semantics, asked.sizing, service)
     curve = found.curve
     result = ReplayResult(
         inputs=_inputs(found, asked),

@@ -1,7 +1,7 @@
 """What a replay is asked beside its trace."""
 
 from dataclasses import field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.records import record
@@ -10,6 +10,9 @@ from kvcalc.replay.options import Options
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.tiers import INCLUSIVE, WRITE_THROUGH
+
+if TYPE_CHECKING:
+    from kvcalc.replay.machine import Machine
 
 
 @record
@@ -34,6 +37,7 @@ class Asked:
     sample: int | None = None  # requests' blocks to follow at most, chosen by hash
     workers: int | None = 1  # processes; None: as many as there are cores and work for
     scheduler: str | None = None  # address of a Dask scheduler, whose workers are used instead
+    machine: "Machine | None" = None  # a model on a machine, for what hits do there
 
 
 def semantics_of(said: dict[str, Any]) -> Semantics:

@@ -45,6 +45,25 @@ class _Shared:
     block_tokens: "NDArray[np.int64]"  # of each different block
 
 
+def describe_trace(path: str, dialect: str | None = None, block_tokens: int | None = None) -> DescribeResult:
+    """Return what a trace file says of itself, before any cache.
+
+    Parameters
+    ----------
+    path : the file, plain, .gz or .zst, or a folder
+    dialect : the name of its dialect; recognised from its first lines when None
+    block_tokens : tokens of a block, where the file does not say [token]
+
+    Raises
+    ------
+    ProfileError
+        If the file cannot be read; names file and line.
+    """
+    from kvcalc.replay.readers import Asked, read_trace
+
+    return describe(read_trace(path, dialect, Asked(block_tokens)))
+
+
 def describe(trace: Trace) -> DescribeResult:
     """Return what a trace says of itself, before any cache."""
     order = sharing.in_time(trace)

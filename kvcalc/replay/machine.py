@@ -15,6 +15,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import Route, route_of, tiers_of
 from kvcalc.planning.speed import Speed, speed_of
 from kvcalc.records import record
+from kvcalc.replay.results import ReplayResult
 from kvcalc.replay.serving import Service
 from kvcalc.replay.sizing import ModelSizing, sized
 from kvcalc.replay.trace import Trace
@@ -23,8 +24,10 @@ from kvcalc.scenario import Scenario
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GPU = "gpu"
-"""Name of the GPUs' own pool among the places that hits come from."""
+ONE_BY_ONE = (
+    "times to the first token are those of each request by itself, by the models of `kvcalc plan`: none "
+    "waits for another"
+)
 
 
 @record
@@ -38,11 +41,6 @@ class Machine:
     pool: float | None = None  # KV memory of all GPUs of a replica that cached prompts may fill [byte]
     routes: tuple[Route, ...] = ()  # of the tiers, fastest first
 
-    @property
-    def replicas(self) -> int:
-        """Copies of the model, each with a cache of its own."""
-        return 1 if self.speed is None else self.speed.scenario.settings.dp
-
     def service(self, counted: "NDArray[np.bool_]", trace: Trace) -> Service | None:
         """Return what requests cost that count; `trace` has them in the order of the replay."""
         if self.speed is None:
@@ -53,8 +51,10 @@ class Machine:
         return Service(self.speed, routes, trace.input_tokens[counted], duration or None)
 
 
-def machine_of(question: Question, trace: Trace) -> Machine:
+def machine_of(question: Question, trace: Trace, standard: bool = True) -> Machine:
     """Return the model, and the machine where one is named, under the load of a trace.
+
+    Where no tier is named the machine's own are taken if they are asked for (`standard`).
 
     Raises
     ------
@@ -67,23 +67,38 @@ def machine_of(question: Question, trace: Trace) -> Machine:
     if question.hardware is None:
         layout = lay_out(models.load(question.model).shape, engine_settings(question))
         trace, sizing, notes = sized(trace, layout)
-        for note in (*layout.notes, *notes):
+        for note in (*layout.notes, *notes, sizing.told(trace.block_tokens)):
             book.assume(note)
         return Machine(trace, sizing, book)
     asked = scenario(under_load(question, trace))
     layout = lay_out(asked.model.shape, asked.settings)
     trace, sizing, notes = sized(trace, layout)
-    for note in (*layout.notes, *notes):
+    for note in (*layout.notes, *notes, sizing.told(trace.block_tokens)):
         book.assume(note)
     speed = speed_of(asked, layout, book)
     pool = _cached_pool(asked, speed, sizing, book)
-    routes = tuple(route_of(speed, tier, book) for tier in tiers_of(asked, book))
+    tiers = tiers_of(asked, book) if asked.tiers or standard else ()
+    routes = tuple(route_of(speed, tier, book) for tier in tiers)
     if asked.settings.dp > 1:
         book.warn(
             f"{asked.settings.dp} replicas have a cache each; the replay is of one that sees all requests, "
             "so that it hits more than requests that are spread blindly"
         )
     return Machine(trace, sizing, book, speed, pool, routes)
+
+
+def with_machine(result: ReplayResult, machine: Machine, question: Question) -> ReplayResult:
+    """Return the answer of a replay with what was said and assumed of the model and the machine."""
+    book, speed = machine.book, machine.speed
+    own = {"model": question.model, "on": question.hardware} if speed is None else speed.scenario.inputs
+    tells = () if speed is None else (ONE_BY_ONE,)
+    return replace(
+        result,
+        inputs={**own, **result.inputs, "gpus": machine.sizing.gpus},
+        sources={**book.sources, **result.sources},
+        warnings=tuple(dict.fromkeys((*result.warnings, *book.warnings))),
+        assumptions=tuple(dict.fromkeys((*result.assumptions, *book.assumptions, *tells))),
+    )
 
 
 def under_load(question: Question, trace: Trace) -> Question:
@@ -116,8 +131,8 @@ def _cached_pool(asked: Scenario, speed: Speed, sizing: ModelSizing, book: Noteb
     generated = running * float(layout.reserved(whole) - layout.reserved(prompt))
     free = max(0.0, per_gpu - generated)
     book.assume(
-        f"the GPUs cache prompts in {free / 1e9:.4g} GB each, {free * sizing.gpus / 1e9:.4g} GB in all: the "
-        f"KV pool of {per_gpu / 1e9:.4g} GB without what {running:g} running sequences generate "
+        f"the GPUs cache prompts in {free / 1e9:.4g} GB each, {free * sizing.gpus / 1e9:.4g} GB in all: "
+        f"the KV pool of {per_gpu / 1e9:.4g} GB without what {running:g} running sequences generate "
         "(--concurrency)"
     )
     return free * sizing.gpus

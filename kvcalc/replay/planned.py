@@ -12,12 +12,13 @@ from kvcalc.planning.notebook import Call
 from kvcalc.planning.offload import PREFIX_STORE, Route
 from kvcalc.planning.plan import Plan
 from kvcalc.records import record
-from kvcalc.replay.machine import GPU, Machine, machine_of, rate_of, under_load
+from kvcalc.replay.machine import Machine, machine_of, rate_of, under_load
 from kvcalc.replay.outcome import Case
 from kvcalc.replay.policies import INFINITE, LRU, policy
 from kvcalc.replay.readers import read_trace
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.serving import Service
+from kvcalc.replay.serving_results import GPU
 from kvcalc.replay.stream import Stream, stream_of
 from kvcalc.results import PlanResult
 from kvcalc.trace_results import ALL, BEYOND, NOTHING, HitChoice, TraceHits, TraceLevel

@@ -1,17 +1,24 @@
 """The words of a command line -> what a replay is asked; each that cannot be read is named."""
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import KvcalcError, SettingsError, UnitError
 from kvcalc.records import record
 from kvcalc.replay.asked import Asked
-from kvcalc.replay.capacities import PerBlock
+from kvcalc.replay.capacities import PerBlock, Sizing
+from kvcalc.replay.machine import Machine, machine_of
 from kvcalc.replay.options import Options
 from kvcalc.replay.semantics import WORDS, Semantics
+from kvcalc.replay.serving_results import GPU
 from kvcalc.replay.tiers import EXCLUSIVE, WRITE_BACK, WRITE_THROUGH
 from kvcalc.replay.trace import Trace
 from kvcalc.units import to_base, to_tokens
+
+MEGABYTE = 1e6
+"""To which a machine's own pool is rounded down where it is the capacity [byte]."""
 
 
 @record
@@ -36,8 +43,37 @@ class Words:
     scheduler: str | None
 
 
-def asked_of(words: Words, trace: Trace) -> Asked:
-    """Read the words.
+def question_of(
+    model: str | None,
+    hardware: str | None,
+    said: Mapping[str, Said],
+    tiers: Sequence[str],
+    replaced: Mapping[str, Said],
+) -> Question | None:
+    """Return what the options say of a model and a machine; None where they name neither."""
+    if model is None and hardware is None:
+        for text in tiers:
+            if "@" in text:
+                raise SettingsError(f"--tier {text!r:.60}: a rate is of use with --model and --on alone")
+        named = next(iter(said.values()), None)
+        if named is not None or replaced:
+            where = "--set" if named is None else named.where
+            raise SettingsError(f"{where}: needs --model, whose layout or times it is for")
+        return None
+    rated = dict(tier_option(text) for text in tiers if "@" in text)
+    for values in rated.values():
+        if "store" in values:
+            raise SettingsError(f"{values['store'].where}: a replay takes --write and --inclusion, not store")
+    return Question(model, hardware, said, rated, replaced)
+
+
+def on_machine(question: Question, trace: Trace) -> Machine:
+    """Return the model, and the machine where one is named, under the load of the trace."""
+    return machine_of(question, trace, standard=False)
+
+
+def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Asked:
+    """Read the words; capacities are those of the machine's own pool where none is said.
 
     Raises
     ------
@@ -49,17 +85,29 @@ def asked_of(words: Words, trace: Trace) -> Asked:
         from kvcalc.catalog.eviction_rules import read_rules
 
         own = Options(rules=read_rules(words.rules))
-    sizing = None
+    sizing: Sizing | None = None
     if words.bytes_per_token is not None:
-        size = _quantity(words.bytes_per_token, "byte", "--bytes-per-token")
+        # Per token a bare number is bytes, as in `kvcalc evict rank`.
+        said = words.bytes_per_token.strip().removesuffix("/token").strip()
+        said = f"{said} B" if said.replace(".", "", 1).isdigit() else said
+        size = _quantity(said, "byte", "--bytes-per-token")
         sizing = PerBlock(size * (trace.block_tokens or 1))
+    if machine is not None:
+        if sizing is not None:
+            raise SettingsError("--bytes-per-token: --model says what a token takes; leave one of them out")
+        sizing = machine.sizing
+    capacities = words.capacities
+    if machine is not None and machine.pool is not None and not capacities:
+        capacities = (f"{math.floor(machine.pool / MEGABYTE) / 1e3:g} GB",)
     usual = WRITE_BACK if words.inclusion == EXCLUSIVE else WRITE_THROUGH
     return Asked(
-        capacities=words.capacities,
+        capacities=capacities,
+        fastest=GPU if machine is not None and machine.speed is not None else "cache",
+        machine=machine,
         policies=words.policies,
         semantics=_semantics(words),
         sizing=sizing,
-        tiers=tuple(_named(text, "--tier", "dram=512 GB") for text in words.tiers),
+        tiers=tuple(_tier(text, machine) for text in words.tiers),
         inclusion=words.inclusion,
         write=words.write or usual,
         quota=words.quota,
@@ -71,6 +119,17 @@ def asked_of(words: Words, trace: Trace) -> Asked:
         workers=None if words.workers is None else _count(words.workers, "--workers"),
         scheduler=words.scheduler,
     )
+
+
+def _tier(text: str, machine: Machine | None) -> tuple[str, str]:
+    """Return name and size of a tier; with a machine its rate must be said as well."""
+    name, size = _named(text, "--tier", "dram=512 GB")
+    size = size.partition("@")[0].strip()
+    if not size:
+        raise SettingsError(f"--tier {text!r:.60}: a replay needs its size; write '{name}=512 GB@54 GB/s'")
+    if machine is not None and machine.speed is not None and "@" not in text:
+        raise SettingsError(f"--tier {text!r:.60}: with --on its rate counts; write '{name}={size}@54 GB/s'")
+    return name, size
 
 
 def _semantics(words: Words) -> Semantics:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from kvcalc.quantity import Bytes, Count, PerSecond, Seconds, Share, Tokens
 from kvcalc.records import record
+from kvcalc.replay.serving_results import Serving
 from kvcalc.results import Result
 
 CAPACITY, POLICY, NO_GAP = "capacity", "policy", "none"
@@ -68,6 +69,7 @@ class ReplayRow:
     gap: Gap  # the larger of the two; none where both together are below a thousandth
     tiers: tuple[TierRow, ...]  # fastest first; empty for a single cache
     tenants: tuple[TenantRow, ...]  # empty where the trace names none
+    serving: Serving | None = None  # what hits do on a machine; null where none is named
 
 
 @record

@@ -11,11 +11,14 @@ from kvcalc.replay.cells import Cell
 from kvcalc.replay.outcome import Outcome, prefix_tokens
 from kvcalc.replay.results import CAPACITY, NO_GAP, POLICY, ReplayRow, TenantRow, TierRow
 from kvcalc.replay.semantics import BLOCK, PREFIX, TOKEN, Semantics
+from kvcalc.replay.serving_results import GPU, Serving
 from kvcalc.replay.sessions import seen_by_session
 from kvcalc.replay.stream import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from kvcalc.replay.serving import Service
 
 NEGLIGIBLE = 1e-3
 """Share of the input tokens below which a gap is none [1]."""
@@ -30,6 +33,7 @@ class Ruler:
     stream: Stream
     semantics: Semantics
     sizing: Sizing | None
+    service: "Service | None" = None  # None: no machine was named
 
     @cached_property
     def asked_tokens(self) -> int:
@@ -103,7 +107,16 @@ class Ruler:
             gap=_gap(by_capacity, by_policy),
             tiers=self._tiers(found),
             tenants=self._tenants(found, infinite),
+            serving=self._serving(found),
         )
+
+    def _serving(self, found: Outcome) -> Serving | None:
+        """Return what hits do on the machine; of a single cache, as if the GPUs held it."""
+        if self.service is None or self.semantics.hits != PREFIX:
+            return None
+        if not found.tiers:
+            return self.service.serving({GPU: found.hit_tokens[self.stream.counted]})
+        return self.service.serving({part.name: part.hit_tokens[self.stream.counted] for part in found.tiers})
 
     def _by_request(self, found: Outcome) -> float:
         asked = self.stream.blocks[self.stream.counted]

@@ -7,7 +7,7 @@ and its restores over the path of each tier.  Nothing waits for anything else.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from kvcalc.formulas.queueing import link_utilization
 from kvcalc.planning.offload import Route, computing_time, moved_bytes
 from kvcalc.planning.offload.restoring import restoring
 from kvcalc.planning.speed import Speed
-from kvcalc.quantity import Bytes, BytesPerSecond, Dollars, Seconds, Share
 from kvcalc.records import record
-from kvcalc.results import UNLIMITED
+from kvcalc.replay.serving_results import PathRow, Serving
 from kvcalc.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -26,33 +25,6 @@ if TYPE_CHECKING:
 
 LATE = (50, 90, 99)
 """Percentiles of the time to the first token that are told [%]."""
-
-
-@record
-class PathRow:
-    """The path from one tier to a GPU, under a row's hits."""
-
-    tier: str  # its name
-    restored_bytes: Bytes  # read from it for one GPU
-    mean_rate: BytesPerSecond | None  # over the whole trace; null without times
-    bandwidth: BytesPerSecond  # that the path sustains, for restores of the mean size
-    utilization: Annotated[Share, UNLIMITED] | None  # of the path, over the trace; null without times
-
-
-@record
-class Serving:
-    """What a row's hits do for the model on the machine; requests are taken one by one, none waits."""
-
-    ttft_mean: Seconds  # time to the first token: restores and the prefill of the rest
-    ttft_p50: Seconds  # half of the requests are faster
-    ttft_p90: Seconds  # nine of ten are faster
-    ttft_p99: Seconds  # 99 of 100 are faster
-    ttft_mean_without: Seconds  # the mean where nothing is cached
-    prefill_time: Seconds  # that the GPUs compute for all requests
-    recompute_avoided: Seconds  # of prefill, which hits save
-    prefill_utilization: Annotated[Share, UNLIMITED] | None  # of the trace's time; null without times
-    money_saved: Dollars | None  # by the GPU time that hits save; null without --price
-    paths: tuple[PathRow, ...]  # one a tier that hits are restored from
 
 
 @record

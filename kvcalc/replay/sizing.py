@@ -17,6 +17,16 @@ class ModelSizing:
     gpus: int  # that hold one copy: tensor and pipeline ranks
     block_tokens: int  # of the engine
 
+    def told(self, block: int) -> str:
+        """Say what a block (or a token, where the blocks of a trace differ) takes, and of whom."""
+        unit = f"a block of {block:,} tokens" if block else "a token"
+        if self.gpus == 1:
+            return f"{unit} takes {self.per_gpu:,.0f} bytes of the one GPU that holds the model"
+        return (
+            f"{unit} takes {self.per_gpu:,.0f} bytes of each of the {self.gpus} GPUs of a replica, "
+            f"{self.bytes_of(1):,.0f} of all of them; capacities in bytes are of all of them together"
+        )
+
     def blocks_in(self, size: float) -> int:
         """Return how many blocks fit into so many bytes of all GPUs together."""
         return int(size // (self.per_gpu * self.gpus))
@@ -58,6 +68,11 @@ def sized(trace: Trace, layout: Layout) -> tuple[Trace, ModelSizing, tuple[str, 
             f"the engine's blocks hold {block:,} tokens, fewer than the trace's {trace.block_tokens:,}: what "
             f"requests share within a block of {trace.block_tokens:,} is not in the trace, so hits are a "
             "lower bound; replays in blocks of another size cannot be compared"
+        )
+    if any(part.constant_bytes > 0 for part in layout.per_gpu):
+        notes.append(
+            "each cached block counts with the windows and states at its own end, without which nothing "
+            "behind it can be used; an engine that keeps fewer of them holds more tokens but hits fewer"
         )
     size = float(layout.cached(float(trace.block_tokens)))
     return trace, ModelSizing(size, ranks, block), tuple(notes)

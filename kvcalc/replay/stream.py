@@ -61,7 +61,8 @@ class Stream:
         if self.trace.block_tokens == 0:
             return np.zeros(self.requests, np.int64)
         missing = self.blocks * self.trace.block_tokens - self.trace.input_tokens
-        return np.clip(missing, 0, np.where(self.blocks > 0, self.trace.block_tokens, 0))
+        short: NDArray[np.int64] = np.clip(missing, 0, np.where(self.blocks > 0, self.trace.block_tokens, 0))
+        return short
 
     @cached_property
     def groups(self) -> "Groups":
@@ -138,6 +139,7 @@ def take(
             name: getattr(trace, name)[chosen]
             for name in ("input_tokens", "output_tokens", "time", "session", "tenant")
         },
+        agent=None if trace.agent is None else trace.agent[chosen],
     )
 
 

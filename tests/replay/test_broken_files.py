@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kvcalc.errors import KvcalcError, ProfileError
 from kvcalc.replay.readers import DIALECTS, Asked, read_trace, stream
+from kvcalc.replay.readers.ragpulse import LENGTHS
 from tests.replay.conftest import expanded, found, row
 
 GOOD = row([0, 1], 1024)
@@ -203,6 +204,26 @@ def test_whatever_a_file_holds_it_is_read_or_refused_in_one_line(tmp_path, lines
         assert (trace.run_blocks >= 1).all()
 
 
+parts = st.dictionaries(
+    st.sampled_from(("sys_prompt", "passages_ids", "history", "other")), json_values, max_size=4
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.fixed_dictionaries({"hash_ids": parts, "input_length": json_values}), min_size=1, max_size=3)
+)
+def test_whatever_components_a_file_holds(tmp_path, lines):
+    for name in LENGTHS:
+        (tmp_path / f"{name}.jsonl").write_text('{"some_id": 1, "token_length": 5}\n')
+    file = tmp_path / "0_trace.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    try:
+        assert read_trace(str(file), "ragpulse").requests == len(lines)
+    except KvcalcError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either is well
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.binary(max_size=200))
 def test_whatever_bytes_a_file_holds(tmp_path, content):
@@ -211,3 +232,38 @@ def test_whatever_bytes_a_file_holds(tmp_path, content):
         file.write_bytes(content)
         with pytest.raises(KvcalcError):
             read_trace(str(file))
+
+
+def test_requests_without_blocks_stand_among_runs(read):
+    line = {"t": 1.0, "in": 3, "out": 1, "block_size": 64}
+    trace = read(
+        [{**line, "hash_ids": []}, {**line, "in": 128, "hash_ids": [[4, 2]]}, {**line, "hash_ids": []}]
+    )
+    assert expanded(trace) == [[], [0, 1], []]
+    assert found(trace, "no_blocks").count == 2
+
+
+def test_a_session_with_a_broken_request_is_left_out_whole(read):
+    def session(name, *ids):
+        calls = [{"t": 0, "in": 64 * len(one), "out": 1, "hash_ids": one} for one in ids]
+        return {"id": name, "block_size": 64, "requests": calls}
+
+    trace = read(
+        [session("a", [1], [1, 2]), session("b", [1], [1, 2.5]), session("c", [9])], skip_broken=True
+    )
+    assert expanded(trace) == [[0], [0, 1], [2]]
+    assert found(trace, "broken_lines").lines == (2,)
+
+
+def test_ids_of_many_scopes_stay_apart_whatever_their_numbers(read):
+    def call(ids):
+        return {"t": 0, "in": 64 * len(ids), "out": 1, "hash_ids": ids}
+
+    sessions = [
+        {"id": "a", "block_size": 64, "requests": [call([2**50, 5])]},
+        {"id": "b", "block_size": 64, "requests": [call([2**50, 5]), call([2**50, 5, "x"])]},
+    ]
+    assert expanded(read(sessions)) == [[0, 1], [2, 3], [2, 3, 4]]
+    assert expanded(read(sessions[1:])) == [[0, 1], [0, 1, 2]]
+    small = {"id": "c", "block_size": 64, "requests": [call([5]), call([5, 2**50]), call([5, "x"])]}
+    assert expanded(read([small])) == [[0], [0, 1], [0, 2]]

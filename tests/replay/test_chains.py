@@ -102,7 +102,7 @@ def test_small_chunks_change_nothing(requests, chunk):
             patch.setattr(collect, "CHUNK", size)
             into = collect.Collector()
             for request in requests:
-                into.add(1, collect.Request(request, 16 * len(request)))
+                into.add(1, [collect.Request(request, 16 * len(request))])
             return into.gathered()
 
     whole, parts = gathered(1 << 20), gathered(chunk)

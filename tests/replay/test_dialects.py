@@ -171,6 +171,9 @@ def test_ragpulse_ids_are_no_chain_hashes(read):
     assert trace.input_tokens.tolist() == [247, 248]
     assert found(trace, "not_chained").warning
     assert found(trace, "lengths_differ").count == 2
+    # Prefix hits: components 1 and 2, 130 of 495 tokens; component hits: the passages as well, 110 more.
+    assert f"{130 / 495:.4f}" in found(trace, "prefix_or_component").text
+    assert f"{240 / 495:.4f}" in found(trace, "prefix_or_component").text
 
 
 @pytest.mark.usefixtures("components")
@@ -277,6 +280,11 @@ def test_token_ids_are_hashed_with_all_before_them(read):
     assert np.isnan(trace.time[2])
     assert found(trace, "some_times").lines == (3,)
     assert found(trace, "partial_last_block").count == 1
+
+
+def test_times_may_be_dates(read):
+    lines = [{"tokens": [1], "timestamp": f"2026-06-01T05:40:2{second}.500Z"} for second in (0, 3)]
+    assert np.diff(read(lines).time).tolist() == [3.0]
 
 
 def test_texts_are_hashed_at_four_bytes_a_token(read):

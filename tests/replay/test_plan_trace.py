@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import kvcalc
 from kvcalc.api import question_of
 from kvcalc.cli import run
 from kvcalc.errors import SettingsError
@@ -53,6 +54,12 @@ def test_a_pool_that_holds_all_hits_the_second_round(trace):
     assert result.trace.block_tokens == 512
 
 
+def test_the_library_takes_a_trace_too(trace):
+    result = kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", trace=trace)
+    assert result.trace.levels[0].hit_rate_tokens == 0.5
+    assert kvcalc.describe_trace(trace).infinite.hit_rate_tokens == 0.5
+
+
 def test_the_load_is_that_of_the_trace_unless_said(trace):
     inputs = plan_with_trace(asked(), trace)[0].inputs
     assert (inputs["prompt"], inputs["generate"]) == (2048, 64)
@@ -96,6 +103,10 @@ def test_a_tier_without_a_size_has_no_end(trace):
 def test_the_plan_has_every_face(trace, form):
     text = render(plan_with_trace(asked(), trace)[0], form)
     assert "loop.jsonl" in text
+    if form == "table":
+        assert "these capacities hit 50.0 % of the input tokens, where 100 % would have been" in " ".join(
+            text.split()
+        )
 
 
 def test_a_machine_and_a_model_are_needed(trace):

@@ -51,7 +51,9 @@ def slow_hits(trace, capacity, name, said):
 
 
 @pytest.mark.parametrize("name", ["lru", "fifo"])
-@pytest.mark.parametrize("said", SEMANTICS, ids=lambda said: f"{said.touch}-{said.oversize}-{said.lookup}-{said.hits}")
+@pytest.mark.parametrize(
+    "said", SEMANTICS, ids=lambda said: f"{said.touch}-{said.oversize}-{said.lookup}-{said.hits}"
+)
 @settings(max_examples=25, deadline=None)
 @given(trace=traces(), capacity=capacities)
 def test_a_replay_is_what_the_definition_gives(name, said, trace, capacity):
@@ -124,7 +126,9 @@ def test_inclusive_tiers_are_one_cache_of_the_lower_one(trace, fast, more):
     assert tiers_by_blocks(case(trace, stack.capacity), stack).hit_blocks.sum() == hits(trace, fast + more)
 
 
-@pytest.mark.parametrize(("inclusion", "write"), [("exclusive", "write_back"), ("inclusive", "write_through")])
+@pytest.mark.parametrize(
+    ("inclusion", "write"), [("exclusive", "write_back"), ("inclusive", "write_through")]
+)
 @settings(max_examples=40, deadline=None)
 @given(trace=traces(), fast=capacities, more=st.integers(0, 20))
 def test_tiers_from_depths_are_tiers_block_by_block(inclusion, write, trace, fast, more):

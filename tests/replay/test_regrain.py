@@ -104,12 +104,22 @@ def test_a_hybrid_with_large_blocks_takes_a_row_in_each_group():
     assert "cannot be compared" in notes[0]
 
 
-def test_windows_are_kept_with_every_block():
+def test_windows_are_kept_at_the_end_of_every_block():
     # gpt-oss-120b: 18 window and 18 full layers, 8 KV heads of 64: 2,048 bytes a token and layer.
     trace = build_trace([[0]], 512)
-    assert sized(trace, layout("gpt-oss-120b", engine="vllm"))[1].per_gpu == 512 * 36 * 2_048
-    # The generic engine keeps the 128 tokens of a window at each block's end.
-    assert sized(trace, layout("gpt-oss-120b"))[1].per_gpu == (512 * 18 + 128 * 18) * 2_048
+    # The 128 tokens of a window lie at each block's end; under vLLM in 8 blocks of 16.
+    for engine in ("generic", "vllm"):
+        _, sizing, notes = sized(trace, layout("gpt-oss-120b", engine=engine))
+        assert sizing.per_gpu == (512 * 18 + 128 * 18) * 2_048
+        assert any("windows and states" in note for note in notes)
+
+
+def test_bytes_are_told_per_gpu_and_in_all():
+    trace = build_trace([[0]], 16)
+    one = sized(trace, layout("llama-3.1-8b", engine="vllm"))[1]
+    assert one.told(16) == "a block of 16 tokens takes 2,097,152 bytes of the one GPU that holds the model"
+    two = sized(trace, layout("llama-3.1-8b", engine="vllm", tp=2))[1].told(16)
+    assert "1,048,576 bytes of each of the 2 GPUs of a replica, 2,097,152 of all of them" in two
 
 
 def test_components_are_sized_by_the_token():

@@ -68,6 +68,8 @@ def test_ragpulse_ids_are_no_chains_and_both_of_its_rates_are_told():
     trace = read_trace(str(TRACES / "ragpulse" / "0_trace.jsonl.gz"))
     assert found(trace, "not_chained").warning
     assert len(set(trace.component.tolist())) == 21_857
+    assert "0.3153" in found(trace, "prefix_or_component").text
+    assert "0.7203" in found(trace, "prefix_or_component").text
     infinite = describe(trace).infinite
     assert infinite.hit_rate_tokens == pytest.approx(0.3153, abs=5e-5)
     assert infinite.component_hits == pytest.approx(0.7203, abs=5e-5)

@@ -80,9 +80,9 @@ class VllmLayout(Layout):
         return self.request_blocks(tokens) * float(self.block_bytes)
 
     def cached(self, tokens: Tokens) -> Bytes:
-        """Bytes that `tokens` cached tokens take on the fullest rank: a block id in each group of layers."""
-        dealt = max(1, self.settings.dcp)
-        ids = sum((np.ceil(tokens / (group.cache.block * dealt)) for group in self.groups), tokens * 0.0)
+        """Bytes that `tokens` cached tokens take on the fullest rank: block ids in each group of layers."""
+        flying = in_flight_tokens(self.deployment)
+        ids = sum((group.cache.cached(tokens, flying) for group in self.groups), tokens * 0.0)
         return ids * float(self.block_bytes)
 
     def blocks_in(self, size: float) -> int:

@@ -22,7 +22,7 @@ from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.output.pages.ranges import tornado
-from kvcalc.output.pages.trace_hits import trace_blocks
+from kvcalc.output.pages.trace_hits import trace_blocks, trace_sentence
 from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
@@ -70,7 +70,12 @@ def _title(result: PlanResult) -> str:
 
 def _in_short(result: PlanResult) -> Lines:
     verdict, *rest = sentences(result)
-    return Lines("In short", (Cell(verdict, "good" if result.fits else "bad"), *rest), bullet=True)
+    lines: tuple[Cell | str, ...] = (
+        Cell(verdict, "good" if result.fits else "bad"),
+        *trace_sentence(result.trace),
+        *rest,
+    )
+    return Lines("In short", lines, bullet=True)
 
 
 def _memory(result: PlanResult) -> Grid:

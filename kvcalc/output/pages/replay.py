@@ -7,6 +7,7 @@ from kvcalc.output.format import human
 from kvcalc.output.hit_chart import drawing
 from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import remarks
+from kvcalc.output.pages.replay_serving import serving_blocks
 from kvcalc.replay.results import HitPoint, ReplayResult, ReplayRow
 
 MARGINAL_STEPS = 8
@@ -22,6 +23,7 @@ def page(result: ReplayResult) -> Page:
         _rows(result),
         *_tiers(result),
         *_tenants(result),
+        *serving_blocks(result),
         *(() if chart is None else (chart,)),
         *_marginal(result),
         Lines("What this says", tuple(_says(result)), bullet=True),

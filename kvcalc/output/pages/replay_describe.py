@@ -152,6 +152,7 @@ def _rounding(found: Rounding) -> tuple[Grid, ...]:
 def _findings(result: DescribeResult) -> Lines:
     lines = []
     for one in result.findings:
-        where = f" Lines {', '.join(map(str, one.lines))}." if one.lines else ""
+        shown = ", ".join(map(str, one.lines))
+        where = f" Line{'s' if len(one.lines) > 1 else ''} {shown}." if shown else ""
         lines.append(Cell(one.text + where, "warn" if one.warning else ""))
     return Lines("What was found in the file", tuple(lines), bullet=True)

@@ -19,6 +19,20 @@ def trace_blocks(found: TraceHits | None) -> tuple[Grid, ...]:
     return _levels(found), _choices(found)
 
 
+def trace_sentence(found: TraceHits | None) -> tuple[str, ...]:
+    """Return the replayed hit rate beside the assumed one in words; nothing where no trace was given."""
+    if found is None:
+        return ()
+    replayed = text(found.replayed, "hit_rate_tokens")
+    assumed = text(found.assumed, "hit_rate_tokens")
+    most = text(found, "infinite_hit_rate_tokens")
+    return (
+        f"On {found.trace} these capacities hit {replayed} of the input tokens, where {assumed} would have "
+        f"been {'taken as said' if found.assumed.source == 'said' else 'assumed'}; a cache that never "
+        f"evicts hits {most}.",
+    )
+
+
 def _levels(found: TraceHits) -> Grid:
     rows: list[tuple[Cell | str, ...]] = [
         (

@@ -1,6 +1,7 @@
 """Gathers the requests of a file, line by line, and makes the trace of them in bounded memory."""
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Blocks that are kept as ids before they become runs [1]."""
+SCOPE_RANGE = 2**40
+"""Numbers that the ids of one scope may take [1]."""
 SHORT_RUN = 1.5
 """Mean blocks of a run below which numbers are taken for hashes, which have no order of their own [1]."""
 MOST_ID = 2**62
@@ -69,28 +72,33 @@ class Collector:
     def __init__(self, numbered: bool = False) -> None:
         self.lines: list[int] = []
         self._runs: list[tuple[NDArray[np.int64], ...]] = []  # done
-        self._ids: list[NDArray[np.int64]] = []  # of the chunk
-        self._pairs: list[NDArray[np.int64]] = []
+        self._parts: list[NDArray[np.int64]] = []  # of the chunk: ids, or runs of them in two columns
+        self._columns = 0  # 1: ids, 2: runs; 0: not known yet
         self._waiting = 0
         self._numbers: _Numbers | None = _Numbers() if numbered else None
+        self._scopes = _Numbers()
         self._lengths: list[tuple[int, int, float]] = []
         self._session, self._sessions = [], _Numbers()  # type: list[int], _Numbers
         self._agent: list[int] = []
         self._tenant, self._tenants = [], _Numbers()  # type: list[int], _Numbers
 
-    def add(self, line: int, request: Request) -> None:
-        """Take one request.
+    def add(self, line: int, requests: Iterable[Request]) -> None:
+        """Take the requests of one line, all or none.
 
         Raises
         ------
         BrokenLineError
-            If its block ids are neither numbers nor texts, nor runs of numbers.
+            If block ids are neither numbers nor texts, nor runs of numbers.
         """
-        found = _array(request.blocks)
-        if found.ndim == 2:
-            self._add_pairs(found, request.scope)
-        else:
-            self._add_ids(found, request)
+        ready = [(request, self._part(request)) for request in requests]
+        for request, part in ready:
+            self._add(line, request, part)
+
+    def _add(self, line: int, request: Request, part: "NDArray[Any]") -> None:
+        if self._numbers is not None:
+            part = self._numbered(part, request)
+        self._parts.append(part)
+        self._waiting += len(part)
         self.lines.append(line)
         self._agent.append(request.agent)
         self._lengths.append((request.input_tokens, request.output_tokens, request.time))
@@ -102,49 +110,74 @@ class Collector:
         if self._waiting >= CHUNK:
             self._flush()
 
-    def _add_pairs(self, pairs: "NDArray[Any]", scope: str | None) -> None:
-        if self._ids or self._numbers is not None or scope is not None:
-            raise BrokenLineError("runs of block ids after single ids or in a local scope")
-        self._pairs.append(pairs)
-        self._waiting += len(pairs)
-
-    def _add_ids(self, ids: "NDArray[Any]", request: Request) -> None:
-        if self._pairs and len(ids):
-            raise BrokenLineError("single block ids after runs of them")
-        if ids.dtype.kind != "i" or request.scope is not None:
-            if self._numbers is None and self._runs:
+    def _part(self, request: Request) -> "NDArray[Any]":
+        """Return the ids of a request, unique over all scopes, if they are of the kind of those before."""
+        found = _array(request.blocks)
+        if not len(found):
+            return found
+        if self._columns not in (0, found.ndim):
+            raise BrokenLineError(
+                "single block ids after runs of them"
+                if found.ndim == 1
+                else "runs of block ids after single ids"
+            )
+        if found.ndim == 2 and (self._numbers is not None or request.scope is not None):
+            raise BrokenLineError("runs of block ids, where ids hold within a session or are hashes")
+        if found.ndim == 1 and found.dtype.kind == "i" and request.scope is not None:
+            found = self._scoped(found, request.scope)
+        if found.dtype.kind != "i" and self._numbers is None:
+            if self._runs:
                 raise BrokenLineError("block ids of another kind than in the lines before")
             self._number()
-        if self._numbers is not None:
+        self._columns = found.ndim
+        return found
+
+    def _scoped(self, ids: "NDArray[np.int64]", scope: str) -> "NDArray[Any]":
+        """Give the ids of a scope a range of their own; as objects where they do not fit into one."""
+        place = self._scopes[scope] + 1
+        if int(ids.min()) >= 0 and int(ids.max()) < SCOPE_RANGE and place < MOST_ID // SCOPE_RANGE:
+            return ids + place * SCOPE_RANGE
+        return np.empty(len(ids), object)
+
+    def _numbered(self, part: "NDArray[Any]", request: Request) -> "NDArray[np.int64]":
+        """Return the numbers of ids; hashes within a scope are known by it too."""
+        if self._numbers is None or not len(part):
+            return part
+        keys: Any = part.tolist()
+        if part.dtype.kind != "i":
             scope = request.scope
-            keys = request.blocks if scope is None else [(scope, block) for block in request.blocks]
-            ids = np.fromiter(map(self._numbers.__getitem__, keys), np.int64, len(ids))
-        self._ids.append(ids)
-        self._waiting += len(ids)
+            keys = request.blocks if scope is None else [self._key(scope, one) for one in request.blocks]
+        return np.fromiter(map(self._numbers.__getitem__, keys), np.int64, len(part))
+
+    def _key(self, scope: str, block: int | str) -> Any:  # noqa: ANN401 - a number, or with its scope
+        """Return what a block is known by, which is the same whatever stands beside it in its request."""
+        if isinstance(block, int) and 0 <= block < SCOPE_RANGE:
+            return block + (self._scopes[scope] + 1) * SCOPE_RANGE
+        return scope, block
 
     def _number(self) -> None:
         """Give the ids of this chunk, and of all that follow, numbers in the order in which they come."""
         if self._numbers is None:
             numbers = self._numbers = _Numbers()
-            self._ids = [
-                np.fromiter(map(numbers.__getitem__, ids.tolist()), np.int64, len(ids)) for ids in self._ids
+            self._parts = [
+                np.fromiter(map(numbers.__getitem__, part.tolist()), np.int64, len(part))
+                for part in self._parts
             ]
 
     def _flush(self) -> None:
-        parts = self._pairs or self._ids
-        if not parts:
+        if not self._parts:
             return
-        starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        if self._pairs:
-            pairs = np.concatenate(parts)
+        starts = np.cumsum([0, *map(len, self._parts)], dtype=np.int64)
+        if self._columns == 2:
+            pairs = np.concatenate([part.reshape(-1, 2) for part in self._parts])
             self._runs.append((pairs[:, 0].copy(), pairs[:, 1].copy(), starts))
         else:
-            runs = runs_of(np.concatenate(parts), starts)
+            runs = runs_of(np.concatenate(self._parts), starts)
             if self._numbers is None and not self._runs and starts[-1] < SHORT_RUN * len(runs[0]):
                 self._number()
-                runs = runs_of(np.concatenate(self._ids), starts)
+                runs = runs_of(np.concatenate(self._parts), starts)
             self._runs.append(runs)
-        self._ids, self._pairs, self._waiting = [], [], 0
+        self._parts, self._waiting = [], 0
 
     def gathered(self) -> Gathered:
         """Return all requests as arrays; ids are dense, and chain hashes only if the file's are."""

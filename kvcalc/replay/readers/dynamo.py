@@ -70,10 +70,10 @@ class DynamoTrace(Dialect):
         """Tell of events that are no requests, and of requests without hashes."""
         found = []
         if self._others:
-            text = f"{self._others:,} events are no end of a request and are left out."
+            text = f"Events that are no end of a request are left out: {self._others:,}."
             found.append(Finding("other_events", self._others, text))
         if self._bare:
-            text = f"{self._bare:,} requests have no block hashes and are left out."
+            text = f"Requests without block hashes are left out: {self._bare:,}."
             found.append(Finding("without_hashes", self._bare, text, warning=True))
         return tuple(found)
 

@@ -4,13 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kvcalc.replay import sharing
 from kvcalc.replay.readers.chains import Chained
 from kvcalc.replay.readers.collect import Gathered
-from kvcalc.replay.trace import NOWHERE, Finding
+from kvcalc.replay.trace import NOWHERE, Finding, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MOST_COUNTED = 20_000_000
+"""Block accesses up to which both rates are counted while a file is read: some seconds [1]."""
 SHOWN_LINES = 5
 """How many line numbers a finding names [1]."""
 
@@ -26,6 +29,22 @@ def findings_of(found: Gathered, chains: Chained, block_tokens: int) -> tuple[Fi
     )
 
 
+def both_rates(trace: Trace) -> tuple[Finding, ...]:
+    """Tell, of ids that are no chain hashes, which of two hit rates is meant; nothing of those that are."""
+    if trace.component is None or trace.accesses > MOST_COUNTED:
+        return ()
+    order = sharing.in_time(trace)
+    asked = max(1, int(trace.input_tokens.sum()))
+    prefix = int(sharing.prefix_tokens(trace, sharing.before(trace, order)).sum()) / asked
+    anywhere = (sharing.component_hits(trace, order) or 0) / asked
+    text = (
+        f"An infinite cache hits {prefix:.4f} of the input tokens as prefixes, and that is what a hit "
+        "means here; one of single components, wherever they stand in the prompt, would hit "
+        f"{anywhere:.4f}."
+    )
+    return (Finding("prefix_or_component", trace.requests, text, warning=True),)
+
+
 def first_lines(lines: "NDArray[np.int64]", where: "NDArray[np.bool_]") -> tuple[int, ...]:
     """Return the first line numbers of those that are marked."""
     return tuple(lines[where][:SHOWN_LINES].tolist())
@@ -37,8 +56,8 @@ def _chains(chains: Chained, found: Gathered) -> tuple[Finding, ...]:
         text = f"Block ids are chain hashes: each of the {unique:,} always follows the same block."
         return (Finding("chained", unique, text),)
     text = (
-        f"Block ids are no chain hashes: {chains.conflicting:,} of {unique:,} follow different blocks. Each "
-        "is taken together with all blocks before it, so that hits are prefix hits."
+        f"Block ids are no chain hashes: {chains.conflicting:,} of {unique:,} follow different blocks. "
+        "Each is taken together with all blocks before it, so that hits are prefix hits."
     )
     not_chained = Finding("not_chained", chains.conflicting, text, warning=True)
     if not chains.repeating:
@@ -80,7 +99,10 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     result = []
     if len(known) < len(found.time):
         missing = np.isnan(found.time)
-        text = f"{int(missing.sum()):,} of {len(missing):,} requests have no time."
+        text = (
+            f"{int(missing.sum()):,} of {len(missing):,} requests have no time: all are taken in the order "
+            "of their lines."
+        )
         result.append(
             Finding("some_times", int(missing.sum()), text, first_lines(found.lines, missing), warning=True)
         )
@@ -92,8 +114,8 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     different = len(np.unique(known))
     if different < len(known):
         text = (
-            f"{len(known):,} requests have {different:,} different times: the order of those that share one "
-            "is that of the file."
+            f"{len(known):,} requests have {different:,} different times: the order of those that share "
+            "one is that of the file."
         )
         result.append(Finding("tied_times", len(known) - different, text))
     return tuple(result)

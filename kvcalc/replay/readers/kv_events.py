@@ -117,15 +117,13 @@ class KVEvents(Dialect):
         )
         found = [Finding("stored_blocks_only", len(self._made), text, warning=True)]
         if self._removed:
-            text = (
-                f"{self._removed:,} removals are left out: what a cache would evict is what a replay finds."
-            )
+            text = f"Removals are left out, since a replay finds its own: {self._removed:,}."
             found.append(Finding("removals", self._removed, text))
         if self._elsewhere:
-            text = f"{self._elsewhere:,} events of slower tiers or further cache groups are left out."
+            text = f"Events of slower tiers or further cache groups are left out: {self._elsewhere:,}."
             found.append(Finding("other_pools", self._elsewhere, text))
         if self._lost:
-            text = f"{self._lost:,} chains begin behind a block that was stored before the file begins."
+            text = f"Chains that begin behind a block from before the file: {self._lost:,}."
             found.append(Finding("lost_parents", self._lost, text, warning=True))
         return tuple(found)
 

@@ -57,7 +57,7 @@ class RagPulse(Dialect):
             )
         blocks = [block for part in PARTS if part in parts for block in listed(parts, part)]
         for block in blocks:
-            if block not in self._tokens:
+            if isinstance(block, bool) or not isinstance(block, int) or block not in self._tokens:
                 raise BrokenLineError(f"hash_ids: component {block!r:.40} has no length in the files beside")
         # The components are what is cached; the template around them is counted as input alone.
         length, tokens = whole(row, "input_length"), sum(self._tokens[block] for block in blocks)

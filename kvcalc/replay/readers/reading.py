@@ -1,6 +1,7 @@
 """Reads one trace, from its first line to the arrays; the dialects say what a line means."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from kvcalc.errors import ProfileError
 from kvcalc.replay.readers.chains import chained
 from kvcalc.replay.readers.collect import Collector, Gathered
 from kvcalc.replay.readers.dialect import Asked, Dialect
-from kvcalc.replay.readers.findings import SHOWN_LINES, findings_of
+from kvcalc.replay.readers.findings import SHOWN_LINES, both_rates, findings_of
 from kvcalc.replay.readers.recognise import recognised
 from kvcalc.replay.readers.sizes import block_tokens_of
 from kvcalc.replay.readers.stream import MOST_LINE, CutOffError, Told, files_of, lines, parser
@@ -36,8 +37,7 @@ class Reading:
         if self.reader is None:
             number, text = self.broken[0] if self.broken else (1, "the file is empty")
             raise ProfileError(f"{self.path}:{number}: no request can be read: {text}")
-        for request in self.reader.rest():
-            self.into.add(0, request)
+        self.into.add(0, self.reader.rest())
         if not self.into.lines:
             said = f"; line {self.broken[0][0]}: {self.broken[0][1]}" if self.broken else ""
             raise ProfileError(f"{self.path}: no requests of dialect {self.reader.name} in it{said}")
@@ -73,8 +73,7 @@ class Reading:
         try:
             if not isinstance(row, Mapping):
                 raise BrokenLineError("not a JSON object")
-            for request in reader.requests(row):
-                self.into.add(number, request)
+            self.into.add(number, reader.requests(row))
         except BrokenLineError as error:
             self._problem(file, number, str(error))
 
@@ -140,7 +139,7 @@ class Reading:
         chains = chained(found.runs)
         if weights is not None and chains.component is not None:
             weights = weights[chains.component]
-        return Trace(
+        trace = Trace(
             name=Path(self.path).name,
             dialect=reader.name,
             block_tokens=size,
@@ -159,6 +158,7 @@ class Reading:
             agent=found.agent,
             findings=(*self._lost(), *findings_of(found, chains, size), *sized, *reader.findings()),
         )
+        return replace(trace, findings=(*both_rates(trace), *trace.findings))
 
     def _lost(self) -> tuple[Finding, ...]:
         found = []
@@ -166,7 +166,9 @@ class Reading:
             found.append(Finding("cut_off", 1, f"{self.cut}: what follows is missing.", warning=True))
         if self.broken:
             number, text = self.broken[0]
-            said = f"{len(self.broken):,} lines are broken and left out; the first is line {number}: {text}."
+            said = (
+                f"Broken lines that are left out: {len(self.broken):,}; the first is line {number}: {text}."
+            )
             shown = tuple(line for line, _ in self.broken[:SHOWN_LINES])
             found.append(Finding("broken_lines", len(self.broken), said, shown, warning=True))
         return tuple(found)

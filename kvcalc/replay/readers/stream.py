@@ -111,4 +111,9 @@ def parser() -> Callable[[bytes], Any]:
     try:
         return import_module("orjson").loads  # type: ignore[no-any-return]
     except ImportError:
-        return lambda line: json.loads(line, parse_constant=_no_number)
+        return plain_parser()
+
+
+def plain_parser() -> Callable[[bytes], Any]:
+    """Return the parser of the standard library."""
+    return lambda line: json.loads(line, parse_constant=_no_number)

@@ -1,10 +1,14 @@
 """Checked values of one line of a trace."""
 
 import math
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from kvcalc.documents import describe
+
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 
 MOST_TOKENS = 2**40
 """Largest length that is believed [token]."""
@@ -34,17 +38,26 @@ def whole(row: Row, key: str, default: int | None = None) -> int:
 
 
 def seconds(row: Row, key: str, unit: float = 1.0) -> float:
-    """Return a time, given in `unit` seconds as a number or as its text; NaN where there is none."""
+    """Return a time: a number of `unit` seconds, its text, or an ISO date; NaN where there is none."""
     value = row.get(key)
     if value is None:
         return math.nan
-    try:
-        found = float(value) * unit if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
+    found = _date(value) if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()) else math.nan
+    if math.isnan(found) and not isinstance(value, bool):
+        try:
+            found = float(value) * unit
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
     if not math.isfinite(found):
         raise BrokenLineError(f"{key}: {describe(value)} is not a time")
     return found
+
+
+def _date(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def name(row: Row, *keys: str) -> str | None:

@@ -121,7 +121,7 @@ class Weka(Dialect):
             Finding(
                 "session_starts",
                 self._sessions,
-                f"The file has no start times of its {self._sessions:,} sessions: here they {placed} "
+                f"The file has no start times of its sessions ({self._sessions:,}): here they {placed} "
                 "(--session-every). How many run at once decides what a finite cache hits.",
                 warning=self._sessions > 1,
             )
