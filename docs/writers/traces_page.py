@@ -42,6 +42,15 @@ def page() -> str:
             "such lines, says so, and goes on. Traces with lengths alone (Azure, BurstGPT, TraceLab) are "
             "refused by name: what a cache hits cannot be known from them."
         ),
+        "## What only the user knows",
+        prose(
+            "Times of token ids and texts have no fixed unit: numbers as large as times since 1970 are "
+            "taken for those, in seconds, milliseconds, microseconds or nanoseconds, others for seconds, "
+            "and the report says which; `--time-unit` says it. Nested WEKA sessions have no start: all "
+            "start at once, or `--session-every` after each other, which decides what a finite cache hits. "
+            "`--trace-block` gives the tokens of a block where the file does not and its lengths fit "
+            "several."
+        ),
         "## In the engine's blocks",
         prose(
             "With `--model` hits are counted in blocks that the engine can hold. Its larger blocks, such "
