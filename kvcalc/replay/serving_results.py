@@ -1,10 +1,7 @@
 """What the hits of one row of a replay do for a model on a machine."""
 
-from typing import Annotated
-
 from kvcalc.quantity import Bytes, BytesPerSecond, Dollars, Seconds, Share
 from kvcalc.records import record
-from kvcalc.results import UNLIMITED
 
 GPU = "gpu"
 """Name of the GPUs' own pool among the places that hits come from."""
@@ -18,7 +15,7 @@ class PathRow:
     restored_bytes: Bytes  # read from it for one GPU
     mean_rate: BytesPerSecond | None  # over the whole trace; null without times
     bandwidth: BytesPerSecond  # that the path sustains, for restores of the mean size
-    utilization: Annotated[Share, UNLIMITED] | None  # of the path, over the trace; null without times
+    utilization: Share | None  # of the path, over the trace; null without times
 
 
 @record
@@ -32,6 +29,6 @@ class Serving:
     ttft_mean_without: Seconds  # the mean where nothing is cached
     prefill_time: Seconds  # that the GPUs compute for all requests
     recompute_avoided: Seconds  # of prefill, which hits save
-    prefill_utilization: Annotated[Share, UNLIMITED] | None  # of the trace's time; null without times
+    prefill_utilization: Share | None  # of the trace's time; null without times
     money_saved: Dollars | None  # by the GPU time that hits save; null without --price
     paths: tuple[PathRow, ...]  # one a tier that hits are restored from
