@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 HITS = ("hit", "cached", "hit_rate")
 """Keys that say what hits, which a trace replaces."""
 
+NEGLIGIBLE = 1e-3
+"""Share of the input below which what a tier adds to the hits is not worth it [1]."""
+
 
 def plan_with_trace(question: Question, path: str) -> tuple[PlanResult, tuple[Call, ...]]:
     """Answer a plan for the load of a trace, with the hits of its own pool and tiers, and the formulas.
@@ -69,8 +72,16 @@ def plan_with_trace(question: Question, path: str) -> tuple[PlanResult, tuple[Ca
         findings=tuple(one.text for one in trace.findings if one.warning),
     )
     notes = dict.fromkeys((*result.assumptions, *machine.book.assumptions, _meaning(path)))
-    warnings = dict.fromkeys((*result.warnings, *machine.book.warnings, *hits.findings))
+    idle = tuple(_idle(level) for level in found.levels[1:] if float(level.own_rate_tokens) < NEGLIGIBLE)
+    warnings = dict.fromkeys((*result.warnings, *idle, *machine.book.warnings, *hits.findings))
     return replace(result, trace=hits, assumptions=tuple(notes), warnings=tuple(warnings)), calls
+
+
+def _idle(level: TraceLevel) -> str:
+    return (
+        f"{level.place}: adds {float(level.own_rate_tokens):.2%} of the input tokens to the hits on this "
+        "trace, so that what restoring from it saves is next to nothing"
+    )
 
 
 def _with_hits(loaded: Question, path: str, hit: float, rate: float) -> Question:

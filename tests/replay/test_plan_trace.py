@@ -78,6 +78,13 @@ def test_an_inclusive_tier_counts_alone_and_an_exclusive_one_adds_to_the_pool(tr
     assert places(same)[1] == ("dram", 0.0, 0.0, "nothing")
 
 
+def test_a_tier_that_adds_nothing_is_told(trace):
+    told = plan_with_trace(asked(tiers=dram(64)), trace)[0].warnings
+    assert any(line.startswith("dram: adds 0.00% of the input tokens") for line in told)
+    needed = plan_with_trace(asked(pool=f"{2 * BLOCK} B", generate=1, tiers=dram(64)), trace)[0].warnings
+    assert not any("adds" in line for line in needed)
+
+
 def test_no_hit_at_all_is_a_hit_rate_of_nothing(trace):
     result = plan_with_trace(asked(pool=f"{2 * BLOCK} B", generate=1, tiers=dram(1)), trace)[0]
     assert result.trace.replayed.hit_rate_tokens == 0
