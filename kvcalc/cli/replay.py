@@ -204,7 +204,7 @@ def replay(
         scheduler=scheduler,
     )
     found = read(trace, dialect, trace_block, skip_broken, session_every, time_unit)
-    machine = None if asked_model is None else on_machine(asked_model, found)
+    machine = None if asked_model is None else on_machine(asked_model, found, words)
     if machine is not None:
         found = machine.trace
     asked = asked_of(words, found, machine)

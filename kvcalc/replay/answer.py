@@ -73,7 +73,8 @@ def replay_trace(
 
         trace = read_trace(trace)
     if sizing is None and bytes_per_token is not None:
-        sizing = PerBlock(bytes_per_token * (trace.block_tokens or 1))
+        block = said.get("refine") or trace.block_tokens  # of finer blocks, where they are asked for
+        sizing = PerBlock(bytes_per_token * (block or 1))
     own = {name: said.pop(name) for name in tuple(said) if name in Asked.__dataclass_fields__}
     asked = Asked(**{"semantics": semantics_of(said), **own})
     asked = replace(asked, capacities=tuple(capacities), policies=tuple(policies), sizing=sizing)

@@ -1,7 +1,8 @@
 """A question (model, machine, engine, tiers) and a trace -> blocks that the engine holds, and their cost."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Machine:
     speed: Speed | None = None  # None: no machine was named
     pool: float | None = None  # KV memory of all GPUs of a replica that cached prompts may fill [byte]
     routes: tuple[Route, ...] = ()  # of the tiers, fastest first
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # what else was asked of the trace
 
     def service(self, counted: "NDArray[np.bool_]", trace: Trace) -> Service | None:
         """Return what requests cost that count; `trace` has them in the order of the replay."""
@@ -94,7 +96,7 @@ def with_machine(result: ReplayResult, machine: Machine, question: Question) -> 
     tells = () if speed is None else (ONE_BY_ONE,)
     return replace(
         result,
-        inputs={**own, **result.inputs, "gpus": machine.sizing.gpus},
+        inputs={**own, **result.inputs, **machine.inputs, "gpus": machine.sizing.gpus},
         sources={**book.sources, **result.sources},
         warnings=tuple(dict.fromkeys((*result.warnings, *book.warnings))),
         assumptions=tuple(dict.fromkeys((*result.assumptions, *book.assumptions, *tells))),

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import KvcalcError, SettingsError, UnitError
@@ -11,8 +12,10 @@ from kvcalc.replay.asked import Asked
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.machine import Machine, machine_of
 from kvcalc.replay.options import Options
-from kvcalc.replay.semantics import WORDS, Semantics
+from kvcalc.replay.refine import refined
+from kvcalc.replay.semantics import TIME, WORDS, Semantics
 from kvcalc.replay.serving_results import GPU
+from kvcalc.replay.stream import in_time
 from kvcalc.replay.tiers import EXCLUSIVE, WRITE_BACK, WRITE_THROUGH
 from kvcalc.replay.trace import Trace
 from kvcalc.units import to_base, to_tokens
@@ -67,9 +70,17 @@ def question_of(
     return Question(model, hardware, said, rated, replaced)
 
 
-def on_machine(question: Question, trace: Trace) -> Machine:
-    """Return the model, and the machine where one is named, under the load of the trace."""
-    return machine_of(question, trace, standard=False)
+def on_machine(question: Question, trace: Trace, words: Words) -> Machine:
+    """Return the model, and the machine where one is named, under the load of the trace.
+
+    A trace whose blocks are to be split is split first, so that the engine's blocks are made of finer ones.
+    """
+    if words.refine is None:
+        return machine_of(question, trace, standard=False)
+    ordered = in_time(trace) if words.switches["order"] == TIME else trace
+    size, prefix = _tokens(words.refine, "--refine"), _tokens(words.shared_prefix, "--shared-prefix")
+    found = machine_of(question, refined(ordered, size, prefix), standard=False)
+    return replace(found, inputs={"refine": size, "shared_prefix": prefix})
 
 
 def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Asked:
@@ -91,7 +102,8 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
         said = words.bytes_per_token.strip().removesuffix("/token").strip()
         said = f"{said} B" if said.replace(".", "", 1).isdigit() else said
         size = _quantity(said, "byte", "--bytes-per-token")
-        sizing = PerBlock(size * (trace.block_tokens or 1))
+        block = trace.block_tokens if words.refine is None else _tokens(words.refine, "--refine")
+        sizing = PerBlock(size * (block or 1))
     if machine is not None:
         if sizing is not None:
             raise SettingsError("--bytes-per-token: --model says what a token takes; leave one of them out")
@@ -113,7 +125,7 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
         quota=words.quota,
         shares=_shares(words.tenant_quotas),
         options=own,
-        refine=None if words.refine is None else _tokens(words.refine, "--refine"),
+        refine=None if words.refine is None or machine else _tokens(words.refine, "--refine"),
         shared_prefix=_tokens(words.shared_prefix, "--shared-prefix"),
         sample=None if words.sample is None else _count(words.sample, "--sample"),
         workers=None if words.workers is None else _count(words.workers, "--workers"),

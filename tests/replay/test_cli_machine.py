@@ -53,6 +53,21 @@ def test_a_model_gives_bytes_by_its_layout_and_the_engine_s_blocks(trace, asked)
     assert any("lower bound" in line for line in body["assumptions"])
 
 
+@pytest.mark.parametrize(
+    "sized", [["--model", "llama-3.1-8b", "--engine", "vllm"], ["--bytes-per-token", "131072"]]
+)
+def test_blocks_that_are_split_take_their_part_of_the_bytes(trace, asked, sized):
+    body = asked(trace, *sized, "--refine", "16", "--capacity", f"{16 * BLOCK} B")
+    found = row_of(body, "lru")
+    assert body["load"]["block_tokens"] == body["inputs"]["refine"] == 16
+    # 16 blocks of 512 tokens are 512 of 16.
+    assert (found["capacity_blocks"], found["capacity_tokens"], found["capacity_bytes"]) == (
+        512,
+        8192,
+        16 * BLOCK,
+    )
+
+
 def test_ranks_hold_their_parts_together(trace, asked):
     body = asked(trace, "--model", "llama-3.1-8b", "--tp", "2", "--capacity", f"{16 * BLOCK} B")
     assert row_of(body, "lru")["capacity_blocks"] == 16
