@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from kvcalc.replay.stream import Stream, in_time, stream_of
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.trace import Trace
 
+if TYPE_CHECKING:
+    from kvcalc.replay.sampling import Sample
+
 
 @record
 class Replayed:
@@ -37,6 +40,7 @@ class Replayed:
     outcomes: tuple[Outcome, ...]  # by cell
     curve: Curve | None
     seconds: float
+    sample: "Sample | None" = None  # that was replayed instead of the trace
 
 
 def replay_trace(
@@ -88,12 +92,13 @@ def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[Replay
     service = None if machine is None else machine.service(stream.counted, stream.trace)
     ruler = Ruler(stream, asked.semantics, asked.sizing, service)
     curve = found.curve
+    load = _load(found.trace, stream, ruler)
     result = ReplayResult(
         inputs=_inputs(found, asked),
         sources={},
         warnings=_warnings(found),
         assumptions=_assumptions(asked.semantics),
-        load=_load(found.trace, found.stream, ruler),
+        load=load,
         rows=_rows(found, ruler),
         curve=() if curve is None else answers.points_of(curve, ruler),
         knee=None if curve is None else answers.knee_of(curve, ruler),
@@ -104,7 +109,26 @@ def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[Replay
         seconds=found.seconds,
         requests_per_second=len(found.cells) * found.trace.requests / max(found.seconds, 1e-9),
     )
-    return result, found
+    return (result if found.sample is None else _grown(result, found, asked)), found
+
+
+def _grown(result: ReplayResult, found: Replayed, asked: Asked) -> ReplayResult:
+    """Return the result of a sample as one of the whole trace."""
+    from kvcalc.replay import sampling
+
+    sample = found.sample
+    assert sample is not None
+    whole = stream_of(found.trace, asked.semantics)
+    return replace(
+        result,
+        load=_load(found.trace, whole, Ruler(whole, asked.semantics, asked.sizing)),
+        rows=tuple(sampling.grown_row(row, sample) for row in result.rows),
+        curve=tuple(sampling.grown_point(point, sample) for point in result.curve),
+        knee=sampling.grown_knee(result.knee, sample),
+        scan=sampling.grown_scan(result.scan, sample),
+        rounding=answers.rounding_of(whole),
+        sampling=sampling.sampling_of(found.trace, sample, asked, found.cells),
+    )
 
 
 def replayed(trace: Trace, asked: Asked, told: Told | None = None) -> Replayed:
@@ -118,11 +142,18 @@ def replayed(trace: Trace, asked: Asked, told: Told | None = None) -> Replayed:
         trace = refined(ordered, asked.refine, asked.shared_prefix)
     cells = cells_of(trace, asked)
     started = time.perf_counter()
-    stream = stream_of(trace, asked.semantics)
-    tasks = [cell.task for cell in cells]
-    outcomes = run_grid(tasks, stream, trace, asked.semantics, asked.workers, asked.scheduler, told)
+    sample, followed, tasks = None, trace, [cell.task for cell in cells]
+    if asked.sample is not None:
+        from kvcalc.replay import sampling
+
+        sample = sampling.sampled(trace, asked)
+        if sample is not None:
+            followed = sample.trace
+            tasks = [cell.task for cell in sampling.shrunk(cells, sample)]
+    stream = stream_of(followed, asked.semantics)
+    outcomes = run_grid(tasks, stream, followed, asked.semantics, asked.workers, asked.scheduler, told)
     curve = curve_of(depths_of(stream, asked.semantics)) if is_stack(asked.semantics) else None
-    return Replayed(trace, stream, cells, outcomes, curve, time.perf_counter() - started)
+    return Replayed(trace, stream, cells, outcomes, curve, time.perf_counter() - started, sample)
 
 
 def _rows(found: Replayed, ruler: Ruler) -> tuple[ReplayRow, ...]:
@@ -185,11 +216,12 @@ def _warnings(found: Replayed) -> tuple[str, ...]:
     lines = [one.text for one in found.trace.findings if one.warning]
     scan = None if found.curve is None else answers.scan_of(found.curve)
     sizes = dict.fromkeys(cell.capacity for cell in found.cells if cell.capacity is not None)
-    small = [one.text for one in sizes if scan is not None and one.blocks < scan.distance_blocks]
+    rate = 1.0 if found.sample is None else found.sample.rate
+    small = [one.text for one in sizes if scan is not None and one.blocks * rate < scan.distance_blocks]
     if scan is not None and small:
         lines.append(
             f"a cyclic scan: {scan.share_of_reuse:.0%} of all reuse comes back after about "
-            f"{scan.distance_blocks:,} blocks, and {', '.join(small)} hold less: LRU evicts each block just "
+            f"{scan.distance_blocks / rate:,.0f} blocks, and {', '.join(small)} hold less: LRU evicts each block just "
             "before it is used again, so that more capacity gains little until all of the loop fits"
         )
     return tuple(lines)

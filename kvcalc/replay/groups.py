@@ -50,8 +50,11 @@ def pieces_of(stream: Stream) -> Pieces:
     trace = stream.trace
     first, stop = trace.run_first, trace.run_first + trace.run_blocks
     if stream.weight_before is None:
-        cuts = np.unique(np.concatenate((first, stop)))
-        low, high = np.searchsorted(cuts, first), np.searchsorted(cuts, stop)
+        marks = np.zeros(trace.unique_blocks + 1, np.int64)
+        marks[first] = marks[stop] = 1
+        number = np.cumsum(marks) - 1
+        cuts = np.flatnonzero(marks)
+        low, high = number[first], number[stop]
     else:
         cuts = np.arange(trace.unique_blocks + 1)
         low, high = first, stop
@@ -100,7 +103,7 @@ def groups_of(stream: Stream, touching: "NDArray[np.bool_] | None" = None) -> Gr
         blocks = np.add.reduceat(blocks, heads) if len(heads) else blocks
         size = np.add.reduceat(size, heads) if len(heads) else size
         request, owner, total = request[heads], owner[heads], total[runs] if len(heads) else total
-    start = np.searchsorted(request, np.arange(stream.requests + 1))
+    start = np.concatenate(([0], np.cumsum(np.bincount(request, minlength=stream.requests))))
     before = total[:-1] - total[start[request]]
     offset = np.zeros(len(request), np.int64)
     if same_owner is not None:

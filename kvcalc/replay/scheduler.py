@@ -5,6 +5,7 @@ The trace is sent once; a cell whose worker dies is done again by another one.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kvcalc.errors import SettingsError
 from kvcalc.replay.outcome import Outcome
@@ -36,12 +37,12 @@ def run_on(
             "--scheduler: needs Dask distributed; install it with pip install 'kvcalc[distributed]'"
         ) from None
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client: Any = Client(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise SettingsError(
             f"--scheduler: no scheduler answers at {address!r:.100} ({error!s:.200})"
         ) from None
-    with client:
+    with client, client.as_current():
         if not client.scheduler_info()["workers"]:
             raise SettingsError(f"--scheduler: {address:.100} has no workers")
         sent = client.scatter(trace, broadcast=True)
@@ -50,7 +51,7 @@ def run_on(
             for index, cell in enumerate(cells)
         }
         try:
-            for future in as_completed(waiting):
+            for future in as_completed(waiting):  # type: ignore[no-untyped-call]
                 yield waiting[future], future.result()
         except BaseException:
             with contextlib.suppress(Exception):

@@ -20,6 +20,7 @@ def page(result: ReplayResult) -> Page:
     chart = drawing(result)
     blocks: tuple[Block, ...] = (
         Lines("", (_headline(result),)),
+        *_sampling(result),
         _rows(result),
         *_tiers(result),
         *_tenants(result),
@@ -180,6 +181,17 @@ def _of_lru(row: ReplayRow) -> list[str]:
             f"{text(row, 'across_sessions')} across sessions."
         )
     return lines
+
+
+def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
+    sample = result.sampling
+    if sample is None:
+        return ()
+    line = (
+        f"Estimated from {text(sample, 'rate')} of the blocks, in {text(sample, 'requests')} requests: "
+        f"hit rates of LRU have a standard error of {text(sample, 'error')} at most."
+    )
+    return (Lines("", (Cell(line, "warn"),)),)
 
 
 def _speed(result: ReplayResult) -> str:
