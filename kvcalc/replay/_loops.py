@@ -142,3 +142,46 @@ def lru_head(
                 oldest += 1
                 used -= have
     return used
+
+
+def fifo(
+    start: Numbers,
+    first: Numbers,
+    blocks: Numbers,
+    keep: Numbers,
+    capacity: int,
+    tail: bool,
+    number: Numbers,
+    hits: Numbers,
+) -> int:
+    """Replay first in, first out, with prefix hits and a lookup before any touch; return the insertions.
+
+    `number` holds the insertion that brought each block; the last `capacity` of them are cached.
+    """
+    inserted = 0
+    for request in range(len(keep)):
+        low, high = start[request], start[request + 1]
+        oldest = inserted - capacity
+        found = total = 0
+        whole = True
+        for run in range(low, high):
+            total += blocks[run]
+            offset = 0
+            while whole and offset < blocks[run]:
+                whole = number[first[run] + offset] > oldest
+                offset += 1
+                found += whole
+        hits[request] = found
+        place = total if tail else 0
+        for step in range(high - low):
+            run = high - 1 - step if tail else low + step
+            count = blocks[run]
+            place -= count if tail else 0
+            for one in range(count):
+                offset = count - 1 - one if tail else one
+                block = first[run] + offset
+                if place + offset < keep[request] and number[block] <= inserted - capacity:
+                    inserted += 1
+                    number[block] = inserted
+            place += 0 if tail else count
+    return inserted

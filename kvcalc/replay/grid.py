@@ -24,7 +24,7 @@ FAST = frozenset({"lru", "fifo", "belady", "infinite"})
 SECONDS_PER_BLOCK = 3e-6
 """Time of one block access under a policy of single blocks, for planning alone [second]; measured."""
 
-SECONDS_PER_REQUEST = 5e-5
+SECONDS_PER_REQUEST = 2e-5
 """Time of one request under the other policies, for planning alone [second]; measured."""
 
 WORTH_PROCESSES = 3.0

@@ -50,7 +50,7 @@ def test_json_has_a_row_for_each_capacity_and_policy(trace, capsys):
     names = {"hit_rate_blocks", "hit_rate_tokens", "restored_bytes", "recomputed_tokens", "evictions"}
     assert names | {"tiers", "tenants"} <= set(body["rows"][0])
     assert body["requests_per_second"] > 0
-    # Block 0 of every request but the first is hit; of a loop of four others the whole cache of five hits all.
+    # Block 0 is hit by all but the first; of the loop of four others a cache of five hits all.
     lru = {row["capacity_blocks"]: row["hit_blocks"] for row in body["rows"] if row["policy"] == "lru"}
     assert lru == {3: 19, 5: 19 + 16}
     assert body["inputs"]["touch"] == "tail"

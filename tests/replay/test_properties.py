@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvcalc.replay import _loops
 from kvcalc.replay.curve import curve_of
 from kvcalc.replay.depths import depths_of, is_stack
 from kvcalc.replay.outcome import Case
 from kvcalc.replay.policies import POLICIES, policy
+from kvcalc.replay.policies.fifo import _compiled
 from kvcalc.replay.policies.lru import by_blocks
 from kvcalc.replay.refine import refined
 from kvcalc.replay.semantics import WORDS, Semantics
@@ -202,6 +204,15 @@ def test_a_cache_never_holds_more_than_its_capacity(trace, capacity, name):
     found = policy(name)(case(trace, capacity))
     assert found.inserted - found.evictions <= capacity
     assert found.evictions >= 0
+
+
+@pytest.mark.parametrize("touch", WORDS["touch"])
+@settings(max_examples=40, deadline=None)
+@given(trace=traces(), capacity=capacities)
+def test_the_loop_that_is_compiled_is_first_in_first_out(touch, trace, capacity):
+    one = case(trace, capacity, Semantics(touch=touch))
+    hit = _compiled(one, _loops.fifo).hit_blocks
+    assert hit.tolist() == policy("fifo")(one).hit_blocks.tolist()
 
 
 @settings(max_examples=30, deadline=None)

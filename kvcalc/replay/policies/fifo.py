@@ -5,12 +5,13 @@ cached.  A request is then a few operations on the slice of its blocks.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kvcalc.replay.outcome import Case, Outcome, any_tokens
+from kvcalc.replay import _jit, _loops
+from kvcalc.replay.outcome import Case, Outcome, any_tokens, kept, of_prefix
 from kvcalc.replay.policies.blocks import Cache, first_free, replay_blocks, sizes_of
 from kvcalc.replay.semantics import ANY, ATOMIC, BYPASS, PIN, TAIL, TRUNCATE, Semantics
 from kvcalc.replay.stream import Stream
@@ -47,7 +48,23 @@ def replay(case: Case) -> Outcome:
     """Replay first in, first out."""
     if case.stream.weight_before is not None or (case.semantics.oversize == PIN):
         return replay_blocks(case, Cache(Queue(), case.capacity, sizes_of(case)))
-    return _by_number(case.stream, case.capacity, case.semantics)
+    said, accesses = case.semantics, int(case.stream.blocks.sum())
+    if said.lookup == ATOMIC and said.hits != ANY and accesses >= _jit.WORTH_COMPILING:
+        loop = _jit.compiled(_loops.fifo)
+        if loop is not None:
+            return _compiled(case, loop)
+    return _by_number(case.stream, case.capacity, said)
+
+
+def _compiled(case: Case, loop: Callable[..., int]) -> Outcome:
+    """Replay block by block in machine code."""
+    stream, trace, capacity = case.stream, case.stream.trace, case.capacity
+    number = np.full(trace.unique_blocks, -capacity, np.int64)
+    hits = np.zeros(stream.requests, np.int64)
+    tail = case.semantics.touch == TAIL
+    runs = (trace.run_start, trace.run_first, trace.run_blocks)
+    inserted = int(loop(*runs, kept(stream, case), capacity, tail, number, hits))
+    return of_prefix(stream, hits, inserted, max(0, inserted - capacity))
 
 
 def _by_number(stream: Stream, capacity: int, semantics: Semantics) -> Outcome:
