@@ -92,7 +92,7 @@ def build(question: Question, model: Model, hardware: Hardware, draft: Model | N
     if settings.max_len is None:
         settings = replace(settings, max_len=workload.prompt + workload.generate)
     tiers = given_tiers(question)
-    serving = read_serving(values, settings, hardware)
+    serving = read_serving(values, settings, hardware, model.shape.layers)
     return Scenario(
         model=model if draft is None else model.with_draft(draft),
         hardware=hardware,
@@ -115,6 +115,20 @@ def restore_values(question: Question) -> tuple[Overrides, float | None, float |
     values = {name: read_value(_key(name), said) for name, said in question.said.items()}
     overrides = _overrides(values)
     return overrides, values.get("bytes"), values.get("remaining")
+
+
+def refuse_model_keys(question: Question) -> None:
+    """Refuse what only a model can make use of beside bare numbers, where it would be lost unseen.
+
+    Raises
+    ------
+    SettingsError
+        If the question says such a key.
+    """
+    usable = {*_names(Overrides), "bytes", "remaining", "draws", "seed"}
+    for name, said in question.said.items():
+        if name not in usable:
+            raise SettingsError(f"{said.where}: bare numbers have no use for it; name MODEL and --on as well")
 
 
 def _overrides(values: Mapping[str, Any]) -> Overrides:
