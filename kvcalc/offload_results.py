@@ -67,7 +67,7 @@ class Split:
     prefix_time: Seconds  # until the first token that way
     connector: str  # of the engine
     expressible: Expressible  # back: this split; prefix: only the other way round; none: neither
-    activations: Annotated[Count, "unlimited"] | None  # bytes of hidden state over those of KV, for one layer
+    activations: Count | None  # bytes of hidden state over those of KV, of one layer; null if none grows
     reason: str  # what the connector and the hidden state allow, in words
 
 

@@ -114,7 +114,7 @@ def split_of(speed: Speed, route: Route, row: Offload, cached: int) -> Split:
         prefix_time=float(front[first]),
         connector=connector.title,
         expressible=connector.expressible,
-        activations=share,
+        activations=share if np.isfinite(share) else None,
         reason=f"{connector.title} ({connector.source}); {_activations(share)}",
     )
 
