@@ -84,7 +84,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = {
 """What rows call a system -> machine that its source names elsewhere than beside the figures, and where."""
 
 MORE_HEADS = {("wde offloading engine", "glm-4-9b"): 2}
-"""KV heads of the model that ran over those of its profile: glm-4-9b-chat-1m has four (the source's table)."""
+"""KV heads of the model that ran over those of its profile: glm-4-9b-chat-1m has four, as its table says."""
 
 WEIGHTS = {"gptq4": "int4", "fp8": "fp8", "bf16": "bf16"}
 """What rows call the precision of weights -> kvcalc's name."""
