@@ -239,9 +239,11 @@ TIER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "store": ("write_through", "selective", "write_back"),
         "pageable": ("true", "false"),
         "layerwise": ("true", "false"),
+        "via": (),
     }
 )
-"""What may be said of it in words, with those that are valid; none where `kvcalc.tiers` knows them."""
+"""What may be said of it in words, with those that are valid; none where `kvcalc.tiers` or the question
+itself knows them."""
 
 _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(

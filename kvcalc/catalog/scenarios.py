@@ -145,7 +145,24 @@ def _overrides(values: Mapping[str, Any]) -> Overrides:
 
 def given_tiers(question: Question) -> tuple[TierUse, ...]:
     """Return the tiers that the question names, in base units."""
-    return tuple(tier_of(name, said) for name, said in question.tiers.items())
+    tiers = tuple(tier_of(name, said) for name, said in question.tiers.items())
+    for tier in tiers:
+        _check_hops(tier, {other.name: other for other in tiers}, question)
+    return tiers
+
+
+def _check_hops(tier: TierUse, known: Mapping[str, TierUse], question: Question) -> None:
+    """Refuse a way through a tier that was not named, or that comes back to where it began."""
+    passed, hop = [tier.name], tier
+    while hop.via is not None:
+        where = question.tiers[hop.name]["via"].where
+        if hop.via not in known:
+            hint = did_you_mean(hop.via, list(known)) or f"; named are {', '.join(known)}"
+            raise SettingsError(f"{where}: via {hop.via!r} is no tier of this question{hint}")
+        if hop.via in passed:
+            raise SettingsError(f"{where}: via {hop.via!r} comes back to a tier that was passed before")
+        passed.append(hop.via)
+        hop = known[hop.via]
 
 
 def engine_settings(question: Question, capability: float | None = None) -> EngineSettings:
@@ -309,6 +326,8 @@ def tier_of(name: str, said: Mapping[str, Said]) -> TierUse:
 
 
 def _of_tier(key: str, said: Said) -> float | str | bool:
+    if key == "via":
+        return str(said.value).strip()
     if key not in TIER_UNITS:
         return tier_word(key, str(said.value).strip().lower())
     if TIER_UNITS[key] == "1":

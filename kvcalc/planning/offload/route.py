@@ -253,6 +253,9 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
         ranks=settings.tp,
     )
     _tell_operations(route, book)
+    if tier.via is not None:
+        staged = next(other for other in scenario.tiers if other.name == tier.via)
+        return replace(route, then=route_of(speed, staged, book))
     if chosen.then is None:
         return route
     hop = TierUse("host memory", hardware.host_to_device.bandwidth, mechanism=chosen.then, kind="dram")
