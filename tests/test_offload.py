@@ -88,22 +88,23 @@ class TestBandwidth:
         assert found.bandwidth(sizes) == pytest.approx([float(found.bandwidth(size)) for size in sizes])
 
 
+STAGED = {
+    "pool": {"bandwidth": "10 GB/s", "setup": "2 ms", "mechanism": "plain", "via": "Host"},
+    "Host": {"bandwidth": "50 GB/s", "setup": "1 ms", "mechanism": "plain"},
+}
+
+
 class TestHops:
     """Bytes that are staged in another tier of the question."""
 
-    TIERS = {
-        "pool": {"bandwidth": "10 GB/s", "setup": "2 ms", "mechanism": "plain", "via": "Host"},
-        "Host": {"bandwidth": "50 GB/s", "setup": "1 ms", "mechanism": "plain"},
-    }
-
     def test_each_hop_waits_for_the_one_before(self):
-        pool, host = hit(tiers=self.TIERS).offload
+        pool, host = hit(tiers=STAGED).offload
         assert pool.transfer == pytest.approx(SIZE / 10e9 + SIZE / 50e9)
         assert pool.setup == pytest.approx(0.002)  # as given for the whole path
         assert host.transfer == pytest.approx(SIZE / 50e9)
 
     def test_three_hops(self):
-        tiers = self.TIERS | {"disk": {"bandwidth": "5 GB/s", "mechanism": "plain", "via": "pool"}}
+        tiers = STAGED | {"disk": {"bandwidth": "5 GB/s", "mechanism": "plain", "via": "pool"}}
         found = {row.tier: row for row in hit(tiers=tiers).offload}
         assert found["disk"].transfer == pytest.approx(SIZE / 5e9 + SIZE / 10e9 + SIZE / 50e9)
 
@@ -111,7 +112,7 @@ class TestHops:
         ("via", "words"), [("hots", "is no tier of this question"), ("pool", "comes back to a tier")]
     )
     def test_a_way_that_leads_nowhere_is_refused(self, via, words):
-        tiers = {"pool": {**self.TIERS["pool"], "via": via}, "Host": self.TIERS["Host"]}
+        tiers = {"pool": {**STAGED["pool"], "via": via}, "Host": STAGED["Host"]}
         with pytest.raises(SettingsError, match=words):
             hit(tiers=tiers)
 

@@ -5,7 +5,7 @@ import pytest
 from kvcalc.api import question_of
 from kvcalc.errors import SettingsError
 from kvcalc.launch import parse_launch
-from kvcalc.launch.planning import plan_launch
+from kvcalc.launch.planning import emitted, plan_launch
 from kvcalc.launch.question import said_by
 
 
@@ -53,3 +53,10 @@ def test_a_launch_without_a_layer_on_the_gpu_has_no_plan_of_a_gpu():
 def test_a_word_that_llama_cpp_does_not_know_is_told():
     (remark,) = launched("most").remarks
     assert (remark.id, remark.instead) == ("bad-value", "write a whole number, auto or all")
+
+
+@pytest.mark.parametrize(("said", "flag"), [({"gpu_layers": 17}, "-ngl 17"), ({}, "-ngl 99")])
+def test_what_is_written_leaves_as_many_layers_on_the_gpu_as_the_plan(said, flag):
+    text = emitted(question_of("llama-3.1-8b", on="rtx-3090", prompt=1000, **said), "llama.cpp")
+    assert flag in text
+    assert ("puts all layers on the GPUs" in text) == (not said)
