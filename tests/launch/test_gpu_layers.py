@@ -60,3 +60,8 @@ def test_what_is_written_leaves_as_many_layers_on_the_gpu_as_the_plan(said, flag
     text = emitted(question_of("llama-3.1-8b", on="rtx-3090", prompt=1000, **said), "llama.cpp")
     assert flag in text
     assert ("puts all layers on the GPUs" in text) == (not said)
+
+
+def test_a_model_of_more_than_99_layers_is_put_on_the_gpus_as_a_whole():
+    asked = question_of("llama-3.1-405b", on="h200-sxm-141gb", gpus=8, pp=8, prompt=1000)
+    assert "-ngl 127" in emitted(asked, "llama.cpp")  # 126 layers and the output layer

@@ -7,7 +7,7 @@ _SPELLED = {"fp16": "f16", "fp32": "f32"}
 MIB = 2**20
 
 ALL_LAYERS = 99
-"""More layers than any model has [1], so that all of them are on the GPUs: as llama.cpp's own pages write it."""
+"""What llama.cpp's own pages write for all layers [1]; models that have more need more."""
 
 
 def emit(target: Target) -> str:
@@ -15,7 +15,8 @@ def emit(target: Target) -> str:
     settings = target.scenario.settings
     slots = max(settings.parallel, target.sequences)
     length = settings.max_len or target.scenario.workload.prompt + target.scenario.workload.generate
-    layers = target.scenario.serving.gpu_layers
+    said = target.scenario.serving.gpu_layers
+    layers = said if said is not None else max(ALL_LAYERS, target.scenario.model.shape.layers + 1)
     flags = [
         ("-m", "MODEL.gguf"),
         ("-c", str(length * slots)),
@@ -23,7 +24,7 @@ def emit(target: Target) -> str:
         ("-ub", str(settings.ubatch)),
         ("--cache-type-k", _type(settings.k_type or settings.kv_dtype)),
         ("--cache-type-v", _type(settings.v_type or settings.kv_dtype)),
-        ("-ngl", str(ALL_LAYERS if layers is None else layers)),
+        ("-ngl", str(layers)),
         ("--flash-attn", "on"),
     ]
     flags += [("--split-mode", "layer")] if settings.pp > 1 else []
@@ -33,8 +34,8 @@ def emit(target: Target) -> str:
         f"-c is for all slots together: {length:,} tokens for each of {slots}",
         "--flash-attn takes no value before autumn 2025; a quantized V cache needs it",
     ]
-    if layers is None:
-        notes.append(f"-ngl {ALL_LAYERS} puts all layers on the GPUs; newer builds also take -ngl all")
+    if said is None:
+        notes.append(f"-ngl {layers} puts all layers on the GPUs; newer builds also take -ngl all")
     if target.host is not None:
         flags.append(("--cache-ram", str(int(target.host_of_replica // MIB))))
         notes.append(
