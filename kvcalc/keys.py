@@ -245,6 +245,30 @@ TIER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What may be said of it in words, with those that are valid; none where `kvcalc.tiers` or the question
 itself knows them."""
 
+TIER_HELP: Mapping[str, str] = MappingProxyType(
+    {
+        "capacity": "What it holds, of all GPUs together",
+        "bandwidth": "Into one GPU, or into all that share it; may be a range",
+        "setup": "Lookup and submission, once for each restore, instead of the mechanism's fixed cost",
+        "iops": "Operations a second, of all that share it",
+        "io_size": "Bytes of one operation, where the mechanism has no pieces",
+        "price": "Of a byte for a time, such as 0.2 USD/GB/month; 0 where it is paid for anyway",
+        "shared_by": "GPUs that read it at once over what they share: a link, a switch, drives",
+        "latency": "Of one operation",
+        "queue_depth": "Operations of one restore in flight",
+        "write_bandwidth": "Out of all GPUs that share it",
+        "drive_writes": "Times its capacity that it may be written each day",
+        "mechanism": "How its bytes move; the mechanisms below",
+        "kind": "What it is; the kinds below",
+        "numa": "On the GPU's own socket or on the other one",
+        "store": "When new blocks are written to it",
+        "pageable": "Whether its host memory is not pinned",
+        "layerwise": "Whether each layer loads while the one before it computes",
+        "via": "Name of another tier that all of its bytes are staged in before they go on",
+    }
+)
+"""What each key of a tier means."""
+
 _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(
     {

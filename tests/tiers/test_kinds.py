@@ -3,6 +3,7 @@
 import pytest
 
 import kvcalc
+from kvcalc.keys import TIER_HELP, TIER_UNITS, TIER_WORDS
 from kvcalc.planning.offload import Route
 from kvcalc.scenario import TierUse
 from kvcalc.tiers import Rates, mechanism, tier_kind, tier_kinds
@@ -87,3 +88,7 @@ def test_every_kind_has_the_figures_of_its_sort():
         assert kind.price is not None
         # What has operations a second says of how many drives' bandwidth.
         assert (kind.iops is None) == (kind.drive_bandwidth is None)
+
+
+def test_every_key_of_a_tier_is_explained():
+    assert set(TIER_HELP) == {*TIER_UNITS, *TIER_WORDS}
