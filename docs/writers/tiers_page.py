@@ -42,8 +42,8 @@ def page() -> str:
         "## Kinds",
         "A restore waits for the latency of its first operation on a drive or a network, unless the "
         "mechanism states a cost of its own for that. Pieces of a known size are limited by the operations "
-        "in flight (Little's law) and by those of the drives a second. The price is that of `--curve hit` and "
-        "`--curve interval` where none is said; give your own, since prices date quickly.",
+        "in flight (Little's law) and by those of the drives a second. The price is that of `--curve hit` "
+        "and `--curve interval` where none is said; give your own, since prices date quickly.",
         table(["kind", "names", "shared", "figures"], [_kind(kind) for kind in tier_kinds().values()]),
         "## Mechanisms",
         "Fitted figures are those of `benchmarks/fit_offload.py`; [accuracy.md](accuracy.md) has how far "
