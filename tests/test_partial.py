@@ -172,3 +172,16 @@ def test_fewer_bytes_than_the_model_keeps_are_loaded_sooner():
     (half,) = kvcalc.restore(bytes=float(whole.bytes) / 2, bandwidth="5 GB/s", **said).rows
     assert half.split.recomputed < whole.split.recomputed
     assert half.split.time < whole.split.time
+
+
+def test_the_share_of_bare_numbers_is_where_a_simulation_of_many_pieces_meets():
+    size, rate, prefill, remaining, setup, pieces = 3e9, 8e9, 0.9, 0.2, 0.05, 20_000
+    front, back, computed, loaded = 0, pieces, 0.0, setup
+    while front < back:  # whichever side is free first takes its next piece
+        if computed <= loaded:
+            front, computed = front + 1, computed + (prefill - remaining) / pieces
+        else:
+            back, loaded = back - 1, loaded + size / pieces / rate
+    (row,) = kvcalc.restore(size, rate, prefill=prefill, remaining=remaining, setup=setup).rows
+    assert row.split.share == pytest.approx(front / pieces, abs=2 / pieces)
+    assert row.split.time == pytest.approx(max(computed, loaded) + remaining, rel=1e-3)
