@@ -65,6 +65,9 @@ def test_a_plan_says_what_it_takes_from_the_kind():
     found = kvcalc.plan("llama-3.1-8b", tiers={"s3": {"bandwidth": "20 GB/s"}}, **said)
     assert found.offload[0].setup == pytest.approx(0.03)
     assert found.sources["s3.latency"].kind == "assumed"
+    assert any("s3: a restore waits 30 ms for its first operation" in text for text in found.assumptions)
+    # What is merely assumed is no measurement: the transfer is still the ideal one.
+    assert any(text.startswith("restore counts only the transfer") for text in found.assumptions)
 
 
 def test_a_plan_says_when_operations_bind():

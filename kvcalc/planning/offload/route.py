@@ -63,15 +63,14 @@ class Route:
         """Time before the first byte moves [second]: as given, else the mechanism's fixed cost."""
         if self.tier.setup is not None:
             return self.tier.setup
-        own = self.rates.number("fixed", 0.0) + (self.tier.latency or 0.0)
-        if (
-            self.rates.fixed is None
-            and self.tier.latency is None
-            and self.kind is not None
-            and self.kind.waits
-        ):
-            own = self.latency  # of the first operation; a mechanism's fixed cost has it within
+        own = self.rates.number("fixed", 0.0) + (self.tier.latency or 0.0) + self.first_operation
         return own + (self.then.setup if self.then is not None else 0.0)
+
+    @property
+    def first_operation(self) -> float:
+        """Time [second] that the kind's first operation is assumed to take, where nothing else says it."""
+        said = self.rates.fixed is not None or self.tier.latency is not None or self.tier.setup is not None
+        return 0.0 if said or self.kind is None or not self.kind.waits else self.latency
 
     @property
     def latency(self) -> float:
@@ -186,8 +185,12 @@ def _tell_operations(route: Route, book: Notebook) -> None:
         )
     if kind is None:
         return
-    if route.rates.fixed is None and tier.latency is None and tier.setup is None and kind.waits:
+    if route.first_operation:
         _tell_figure(tier.name, "latency", kind, book)
+        book.assume(
+            f"{tier.name}: a restore waits {route.first_operation * 1e3:g} ms for its first operation (assumed, "
+            f"{kind.title}); latency or setup of the tier replaces it"
+        )
     if not pieces or tier.queue_depth is not None or not kind.latency:
         return
     free = replace(route, kind=None, tier=replace(tier, latency=None))

@@ -51,7 +51,7 @@ def restore_row(
     route, size = found.route, float(found.size)
     bandwidth, parts = float(found.bandwidth), found.parts
     serial = _quote(found, times.remaining, book)
-    if float(parts.total) == float(parts.transfer):
+    if float(parts.total) <= float(parts.transfer) + route.first_operation:
         book.assume(IDEAL_TRANSFER)
     wait = float(found.exposed(parts.transfer, times.remaining)) if found.overlaps else None
     total = serial if wait is None else float(found.total(times.remaining))
