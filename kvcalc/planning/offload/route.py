@@ -188,8 +188,8 @@ def _tell_operations(route: Route, book: Notebook) -> None:
     if route.first_operation:
         _tell_figure(tier.name, "latency", kind, book)
         book.assume(
-            f"{tier.name}: a restore waits {route.first_operation * 1e3:g} ms for its first operation (assumed, "
-            f"{kind.title}); latency or setup of the tier replaces it"
+            f"{tier.name}: a restore waits {route.first_operation * 1e3:g} ms for its first operation "
+            f"(assumed, {kind.title}); latency or setup of the tier replaces it"
         )
     if not pieces or tier.queue_depth is not None or not kind.latency:
         return
