@@ -4,8 +4,9 @@
     python benchmarks/replay_peers.py TRACE [--capacity BLOCKS]... [--accesses N] [--check]
 
 libcachesim (GPL-3, never a dependency) counts hits of any block, looked up one by one, head first;
-kvcache-simulator counts prefix hit tokens of the last half of the requests.  Each runs under the semantics that
-it has, and `kvcalc` under the same.  A trace with more accesses than `--accesses` is cut to its first requests.
+kvcache-simulator counts prefix hit tokens of the last half of the requests.  Each runs under the semantics
+that it has, and `kvcalc` under the same.  A trace with more accesses than `--accesses` is cut to its first
+requests.
 With `--check` a difference, or a speed below the targets, is an error.  The fastest of the runs counts.
 """
 
@@ -159,7 +160,8 @@ def _against_kvcache_simulator(trace, capacity):
     }
     for name, tokens in own.items():
         other = found.results[name, capacity].hitTokens
-        print(f"  {name:40} {tokens:14,} {other:14,}  {'equal' if tokens == other else f'{tokens - other:+,}'}")
+        note = "equal" if tokens == other else f"{tokens - other:+,}"
+        print(f"  {name:40} {tokens:14,} {other:14,}  {note}")
         if tokens != other and name != "optimal":
             failures.append(f"{name} at {capacity} blocks differs from kvcache-simulator")
     return failures
@@ -210,7 +212,7 @@ def _speeds(trace, reader, capacity):
     failures = []
     one, every = times["kvcalc, lru, Python, from the trace"], times["kvcalc, every capacity, from the trace"]
     if min(peers) / one < TIMES_FASTER:
-        failures.append(f"one capacity from the trace is {min(peers) / one:.1f} times faster than the fastest peer")
+        failures.append(f"one capacity from the trace is {min(peers) / one:.1f} times faster than the peers")
     if every > times["libcachesim, LRU, C++"]:
         failures.append("the curve takes longer than one capacity of libcachesim")
     return failures

@@ -221,8 +221,8 @@ def _warnings(found: Replayed) -> tuple[str, ...]:
     if scan is not None and small:
         lines.append(
             f"a cyclic scan: {scan.share_of_reuse:.0%} of all reuse comes back after about "
-            f"{scan.distance_blocks / rate:,.0f} blocks, and {', '.join(small)} hold less: LRU evicts each block just "
-            "before it is used again, so that more capacity gains little until all of the loop fits"
+            f"{scan.distance_blocks / rate:,.0f} blocks, and {', '.join(small)} hold less: LRU evicts a block "
+            "just before it is used again, so that more capacity gains little until all of the loop fits"
         )
     return tuple(lines)
 

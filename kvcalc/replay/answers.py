@@ -78,10 +78,10 @@ def scan_of(curve: Curve) -> Scan | None:
     total = int(curve.blocks.values[-1])
     if total <= 0:
         return None
-    low = np.maximum(curve.blocks.knots, 1)
+    low = np.maximum(np.union1d(curve.blocks.knots, curve.blocks.knots + 1), 1)
     high = np.floor(low * SCAN_WIDTH).astype(np.int64)
     inside = curve.blocks.at(high) - curve.blocks.at(low - 1)
-    best = int(np.argmax(inside))
+    best = len(inside) - 1 - int(np.argmax(inside[::-1]))  # the largest distance of those that hold as much
     share = int(inside[best]) / total
     if share < SCAN_SHARE or int(low[best]) <= 1:
         return None

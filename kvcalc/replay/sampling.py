@@ -1,8 +1,8 @@
 """A replay of a sample of blocks, chosen by their hash (SHARDS): for traces too large to replay whole.
 
-A block is followed in every request or in none, so that a cache of a share R of the blocks, replayed on a share R
-of them, hits as often as the whole.  The number of blocks is fixed, which fixes R.  Popular blocks are in
-the sample or not; the accesses that it has too few or too many are put down as hits of the smallest cache
+A block is followed in every request or in none, so that a cache of a share R of the blocks, replayed on a
+share R of them, hits as often as the whole.  The number of blocks is fixed, which fixes R.  Popular blocks are
+in the sample or not; the accesses that it has too few or too many are put down as hits of the smallest cache
 (SHARDS-adj).  Source: Waldspurger and others, FAST 2015, section 3; the error is the standard error of
 the means of `PARTS` disjoint parts of the sample.
 """

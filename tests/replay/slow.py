@@ -1,7 +1,7 @@
 """A second implementation of caches, written from the definitions: lists, one block at a time, slow.
 
-It shares no code with `kvcalc.replay`.  A request is a list of block ids; a cache is a list, the block that goes
-next at its front.
+It shares no code with `kvcalc.replay`.  A request is a list of block ids; a cache is a list, the block that
+goes next at its front.
 """
 
 

@@ -127,7 +127,7 @@ def test_a_worker_that_dies_loses_nothing(cluster, here):
 def test_a_scheduler_that_is_not_there_is_named():
     pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
     started = time.monotonic()
-    with pytest.raises(SettingsError, match="no scheduler answers at 'tcp://127.0.0.1:9'"):
+    with pytest.raises(SettingsError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         replay_trace(small(5), [3], scheduler="tcp://127.0.0.1:9")
     assert time.monotonic() - started < 60
 

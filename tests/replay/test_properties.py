@@ -73,7 +73,7 @@ def test_the_curve_is_the_replay_at_every_capacity(trace, capacity, said):
 @settings(max_examples=60, deadline=None)
 @given(trace=traces(), capacity=capacities)
 def test_lru_that_touches_tails_first_evicts_leaves_of_the_prefix_tree(trace, capacity):
-    """Leaf LRU: the leaf untouched for longest goes, the running chain is pinned, tails beyond it are not kept."""
+    """The leaf untouched for longest goes, the running chain is pinned, what is too long is cut."""
     before, last, cached, total = {}, {}, set(), 0
     for now, request in enumerate(lists(trace)):
         before.update(zip(request, [None, *request], strict=False))

@@ -1,6 +1,7 @@
 """Replays of real traces against published hit rates, at the digits in which they are published.
 
-Sources: `truth/published_hit_rates.json` and sections 0 and 2 of the replay reference; each test names its semantics.
+Sources: `truth/published_hit_rates.json` and sections 0 and 2 of the replay reference; each test names
+its semantics.
 """
 
 import json
@@ -78,7 +79,8 @@ def test_figure_9_from_the_tail_is_far_off_where_one_request_fills_the_cache(tru
     # The reference measured 0.0282 at 10,000 tokens: the semantics of the figure are not a free choice.
     stream = stream_of(refined(trace("conversation"), 16, CONVERSATION_PREFIX), Semantics())
     rate = curve_of(depths_of(stream, Semantics())).rates(np.array([10_000 // 16]))[0]
-    assert rate - truth["mooncake_fast25_fig9"]["curves"]["conversation"][0][1] == pytest.approx(0.0282, abs=1e-3)
+    published = truth["mooncake_fast25_fig9"]["curves"]["conversation"][0][1]
+    assert rate - published == pytest.approx(0.0282, abs=1e-3)
 
 
 def test_generated_tokens_would_raise_figure_9(trace):
@@ -91,8 +93,8 @@ def test_generated_tokens_would_raise_figure_9(trace):
 
 
 def test_the_seven_rows_of_llmtrafficlens(truth, trace):
-    # At 4,194,304 tokens this replay has 18.74 % where 18.8 is printed (two blocks more would give 18.77); six
-    # rows are equal to the printed digit.
+    # At 4,194,304 tokens this replay has 18.74 % where 18.8 is printed (two blocks more would give 18.77);
+    # the other six rows are equal to the printed digit.
     rows = truth["llmtrafficlens_conversation"]
     last_half = Semantics(touch="head", oversize="thrash", warmup=0.5)
     for tokens, percent in zip(rows["capacity"], rows["percent"], strict=True):

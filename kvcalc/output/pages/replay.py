@@ -157,15 +157,15 @@ def _says(result: ReplayResult) -> list[Cell | str]:
         lines.append(
             Cell(
                 f"{text(scan, 'share_of_reuse')} of all reuse comes back after about "
-                f"{text(scan, 'distance_blocks')} blocks: a cyclic scan; LRU hits it only once all of it fits.",
+                f"{text(scan, 'distance_blocks')} blocks: a cyclic scan; LRU hits it once all of it fits.",
                 "warn",
             )
         )
     lines += [line for row in result.rows if row.policy == "lru" and not row.tiers for line in _of_lru(row)]
     if rounding.shortest_prefix is not None:
         lines.append(
-            f"Prefixes shorter than {text(rounding, 'shortest_prefix')} are never reused; finer blocks would add "
-            f"at most {text(rounding, 'lost_share_at_most')} of the input tokens, in an infinite cache."
+            f"Prefixes shorter than {text(rounding, 'shortest_prefix')} are never reused; finer blocks "
+            f"would add at most {text(rounding, 'lost_share_at_most')} of the input, in an infinite cache."
         )
     return lines
 
