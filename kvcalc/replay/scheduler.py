@@ -5,6 +5,7 @@ The trace is sent once; a cell whose worker dies is done again by another one.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from kvcalc.errors import SettingsError
@@ -31,13 +32,13 @@ def run_on(
         If Dask distributed is not installed, or no scheduler answers at the address.
     """
     try:
-        from distributed import Client, as_completed
+        dask: Any = import_module("distributed")
     except ImportError:
         raise SettingsError(
             "--scheduler: needs Dask distributed; install it with pip install 'kvcalc[distributed]'"
         ) from None
     try:
-        client: Any = Client(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = dask.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise SettingsError(
             f"--scheduler: no scheduler answers at {address!r:.100} ({error!s:.200})"
@@ -51,7 +52,7 @@ def run_on(
             for index, cell in enumerate(cells)
         }
         try:
-            for future in as_completed(waiting):  # type: ignore[no-untyped-call]
+            for future in dask.as_completed(waiting):
                 yield waiting[future], future.result()
         except BaseException:
             with contextlib.suppress(Exception):
