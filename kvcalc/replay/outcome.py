@@ -41,7 +41,7 @@ class Outcome:
     hit_blocks: "NDArray[np.int64]"
     hit_tokens: "NDArray[np.int64]"
     inserted: int  # blocks that were put into the cache
-    evictions: int  # blocks that were taken out of it for others
+    evictions: int | None  # blocks that were taken out of it for others; None where parts of blocks were
     tiers: tuple[Part, ...] = ()
     quotas: tuple[int, ...] = ()  # by tenant, where each has its own
 

@@ -60,7 +60,7 @@ class ReplayRow:
     recomputed_tokens: Tokens  # of them, those that an infinite cache would have hit
     restored_bytes: Bytes | None  # read for hits, not from the fastest of several tiers; null without bytes
     inserted_blocks: Count  # put into the cache
-    evictions: Count  # blocks taken out to make room
+    evictions: Count | None  # blocks taken out to make room; null where a bound takes parts of blocks
     within_session: Share | None  # of all hit tokens, those of blocks their session had asked for before
     across_sessions: Share | None  # of all hit tokens, the others; null where the trace names no sessions
     lost_to_capacity: Share  # input tokens that the best policy could not hit at this capacity either

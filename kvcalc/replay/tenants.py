@@ -80,7 +80,7 @@ def alone(case: Case, quotas: Quotas) -> Outcome:
         found = lru.replay(changed(case, stream=mine, capacity=part))
         blocks[own], tokens[own] = found.hit_blocks, found.hit_tokens
         inserted += found.inserted
-        evictions += found.evictions
+        evictions += found.evictions or 0
     return Outcome(blocks, tokens, inserted, evictions, quotas=quotas.parts)
 
 

@@ -132,7 +132,8 @@ def _marginal(result: ReplayResult) -> tuple[Grid, ...]:
     lines: list[tuple[Cell | str, ...]] = [
         (_size(point), text(point, "hit_rate_tokens"), text(point, gain)) for point in points
     ]
-    last = "one GiB more brings" if known else "tokens that one block more brings"
+    unit = "token" if result.load.block_tokens is None else "block"
+    last = "one GiB more brings" if known else f"tokens that one {unit} more brings"
     found = grid("What more capacity brings (LRU, exact)", ("capacity", "hits", last), "rrr", lines)
     return (replace(found, wide="narrow"),)
 

@@ -70,4 +70,5 @@ def replay(case: Case) -> Outcome:
     inserted = int((stream.sizes - hits).sum())
     if stream.trace.block_weight is None:
         return of_prefix(stream, hits, inserted, evicted)
-    return Outcome(whole_blocks(stream, hits), hits, inserted, evicted)
+    whole = whole_blocks(stream, hits)
+    return Outcome(whole, hits, int((stream.blocks - whole).sum()), None)
