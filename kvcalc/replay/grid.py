@@ -73,7 +73,9 @@ def _workers(cells: Sequence[Task], stream: Stream, asked: int | None) -> int:
     slow = (len(cells) - fast) * accesses * SECONDS_PER_BLOCK
     if slow + fast * stream.requests * SECONDS_PER_REQUEST < WORTH_PROCESSES:
         return 1
-    return max(1, min(len(os.sched_getaffinity(0)), len(cells)))
+    # Not every system tells which of its cores this process may use.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, len(cells)))
 
 
 def _here(cells: Sequence[Task], stream: Stream, semantics: Semantics) -> Iterator[tuple[int, Outcome]]:
