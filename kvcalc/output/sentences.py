@@ -7,23 +7,47 @@ import math
 
 from kvcalc.output.fields import text
 from kvcalc.output.format import events_text, human, significant
+from kvcalc.records import record
 from kvcalc.results import Flip, Offload, PlanResult
 
 _LIMITS = {"capacity": "memory capacity", "bandwidth": "memory bandwidth"}
 _MOST_FLIPS = 3
 
 
+@record
+class Words:
+    """The sentences of a plan by the question that they answer; those without anything to say are left out."""
+
+    fit: tuple[str, ...]
+    first_limit: str
+    offload: tuple[str, ...]  # one a tier, and one on streaming
+    flips: tuple[str, ...]  # clauses, the nearest first
+    eviction: str
+    assumed: str
+
+    @property
+    def nearest(self) -> str:
+        """The nearest flips as one sentence; empty where there are none."""
+        clauses = "; ".join(self.flips[:_MOST_FLIPS])
+        return f"{clauses[:1].upper()}{clauses[1:]}." if clauses else ""
+
+
+def in_words(result: PlanResult) -> Words:
+    """Return what a plan says, by question."""
+    return Words(
+        fit=tuple(said for said in (_fit(result), _what_would_fit(result)) if said),
+        first_limit=_first_limit(result),
+        offload=tuple(_offload(result)),
+        flips=tuple(_flips(result)),
+        eviction=_eviction(result),
+        assumed=_assumed(result),
+    )
+
+
 def sentences(result: PlanResult) -> tuple[str, ...]:
     """Return the verdict in words: fit, first limit, tiers, flips, cost of an eviction, assumptions."""
-    found = (
-        _fit(result),
-        _what_would_fit(result),
-        _first_limit(result),
-        *_offload(result),
-        _flips(result),
-        _eviction(result),
-        _assumed(result),
-    )
+    said = in_words(result)
+    found = (*said.fit, said.first_limit, *said.offload, said.nearest, said.eviction, said.assumed)
     return tuple(sentence for sentence in found if sentence)
 
 
@@ -175,19 +199,17 @@ def _no_offload(result: PlanResult) -> str:
     return "CPU and GPU share one memory, so there is no slower tier to restore from; --tier names one."
 
 
-def _flips(result: PlanResult) -> str:
-    """Return the nearest flips, at most one of each kind: fit, first limit, a tier's verdict."""
+def _flips(result: PlanResult) -> list[str]:
+    """Return the flips from the nearest on, at most one of each kind: fit, first limit, a tier's verdict."""
     if _no_kv_memory(result):
-        return ""
+        return []
     told: dict[str, tuple[float, str]] = {}
     for flip in result.flips:
         kind = flip.verdict.split(":")[0]
         clause = _clause(flip)
         if clause and (kind not in told or _distance(flip) < told[kind][0]):
             told[kind] = (_distance(flip), clause)
-    nearest = sorted(told.values())[:_MOST_FLIPS]
-    clauses = "; ".join(clause for _, clause in nearest)
-    return f"{clauses[:1].upper()}{clauses[1:]}." if clauses else ""
+    return [clause for _, clause in sorted(told.values())]
 
 
 def _distance(flip: Flip) -> float:
