@@ -121,7 +121,8 @@ def _what_if(asked: _Asked, progress: Progress | None) -> WhatIf:
         ),
         restores=tuple(
             tuple(
-                answered(row, **({} if column == place[2] else {"hit": hit})) for column, hit in enumerate(hits)
+                answered(row, **({} if column == place[2] else {"hit": hit}))
+                for column, hit in enumerate(hits)
             )
             for row in range(len(prompts))
         ),

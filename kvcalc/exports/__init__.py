@@ -1,7 +1,7 @@
 """A plan as a file to keep working with: the suffix of the file names its writer.
 
-To add a kind of file, name its module here; the module has `write(question, path)`, which answers the
-plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
+To add a kind of file, name its module here; the module has `write(question, path, progress)`, which answers
+the plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
 """
 
 from collections.abc import Callable, Mapping
@@ -14,15 +14,18 @@ from kvcalc.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from kvcalc.catalog.scenarios import Question
+    from kvcalc.reporting import Progress
 
 WRITERS: Mapping[str, str] = MappingProxyType(
     {
+        ".html": "kvcalc.exports.page",  # a report with charts, for people
         ".xlsx": "kvcalc.exports.workbook",  # live formulas over an inputs sheet
     }
 )
 """Suffix of a file -> the module that writes it."""
 
-Write = Callable[["Question", str], None]
+Write = Callable[["Question", str, "Progress | None"], None]
+"""Takes the question, the file, and what is told how far the work is."""
 
 
 def writer_of(path: str) -> Write:
@@ -43,7 +46,9 @@ def writer_of(path: str) -> Write:
 
 
 def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:  # noqa: ANN401
-    """Write a plan to a file that one can go on working with: ``plan.xlsx`` has live formulas.
+    """Write a plan to a file that one can go on working with.
+
+    ``plan.xlsx`` has live formulas; ``report.html`` is a page with charts that needs no network.
 
     Parameters
     ----------
@@ -58,4 +63,4 @@ def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) ->
     from kvcalc.api import question_of
 
     write = writer_of(str(to))
-    write(question_of(model, on, **said), str(to))
+    write(question_of(model, on, **said), str(to), None)

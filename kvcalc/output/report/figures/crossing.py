@@ -1,6 +1,5 @@
 """Restoring against recomputing over the bandwidth of one tier, and over the prefix for all of them."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
@@ -14,6 +13,8 @@ from kvcalc.results import Offload
 
 _TOP, _HEIGHT, _FOOT = 44, 210, 42
 _ROWS = 9  # points in the table
+_LEFT, _MIDDLE = 0.28, 0.6  # shares of the width that leave room for words to the right
+_NARROW = 4  # ticks that a phone has room for
 
 Points = list[tuple[float, float]]
 
@@ -28,7 +29,9 @@ def bandwidth_figure(curve: BreakEvenCurve, item: Offload) -> Figure:
     if curve.break_even is not None:
         point = human(curve.break_even, curve.unit)
         marks.append((curve.break_even, f"break-even: {point}", "label"))
-        inside.append(bar(across.at(curve.break_even), 1.0, _TOP, _HEIGHT, "wins", "restoring is faster here"))
+        inside.append(
+            bar(across.at(curve.break_even), 1.0, _TOP, _HEIGHT, "wins", "restoring is faster here")
+        )
     says = _bandwidth_says(curve, item)
     return Figure(
         title=f"{item.tier}: how fast must it be?",
@@ -58,14 +61,16 @@ def bandwidth_figure(curve: BreakEvenCurve, item: Offload) -> Figure:
 def _bandwidth_says(curve: BreakEvenCurve, item: Offload) -> str:
     if curve.break_even is None:
         return f"There is {said(curve)}."
-    now = float(item.bandwidth) / curve.break_even
-    side = f"{human(now, '1')} times" if now >= 1 else f"{human(now, '1', share=True)} of"
+    point, now = human(curve.break_even, curve.unit), human(float(item.bandwidth), curve.unit)
+    times = float(item.bandwidth) / curve.break_even
+    if times >= 1:
+        return (
+            f"Above {point} restoring from {item.tier} is faster; it gives {now}, {human(times, '1')} times "
+            "as much."
+        )
     return (
-        f"Above {human(curve.break_even, curve.unit)} restoring from {item.tier} is faster; it gives "
-        f"{human(float(item.bandwidth), curve.unit)}, {side} as much."
-        if now >= 1
-        else f"Restoring from {item.tier} would be faster above {human(curve.break_even, curve.unit)}; it gives "
-        f"{human(float(item.bandwidth), curve.unit)}, {side} that."
+        f"Restoring from {item.tier} would be faster above {point}; it gives {now}, "
+        f"{human(times, '1', share=True)} of that."
     )
 
 
@@ -77,7 +82,9 @@ def prefix_figure(curves_: Sequence[BreakEvenCurve], cached: float | None) -> Fi
         for index, curve in enumerate(curves_)
     ]
     across = Axis(
-        min(curve.points[0] for curve in curves_), max(curve.points[-1] for curve in curves_), logarithmic=True
+        min(curve.points[0] for curve in curves_),
+        max(curve.points[-1] for curve in curves_),
+        logarithmic=True,
     )
     up = _times([value for *_, values in lines for value in values if value])
     says = " ".join(_prefix_says(curve) for curve in curves_)
@@ -117,7 +124,26 @@ def prefix_figure(curves_: Sequence[BreakEvenCurve], cached: float | None) -> Fi
 def _prefix_says(curve: BreakEvenCurve) -> str:
     if curve.break_even is None:
         return f"{curve.tier}: {said(curve)}."
-    return f"Restoring from {curve.tier} pays from a prefix of {human(curve.break_even, 'token')} on."
+    pays = f"Restoring from {curve.tier} pays from a prefix of {human(curve.break_even, 'token')} on"
+    until = _until(curve)
+    if until is None:
+        return f"{pays}."
+    why = "restores of longer ones keep its link so busy at this rate that they wait without end"
+    if curve.lines[0].values[-1] is not None:
+        why = "longer ones take longer to restore than to compute"
+    return f"{pays}, up to one of about {human(until, 'token')}: {why}."
+
+
+def _until(curve: BreakEvenCurve) -> float | None:
+    """Return the longest prefix of the curve that still pays, where longer ones do not."""
+    restored, computed = curve.lines
+    beyond = [
+        (point, total is not None and full is not None and total < full)
+        for point, total, full in zip(curve.points, restored.values, computed.values, strict=True)
+        if curve.break_even is not None and point >= curve.break_even
+    ]
+    losing = next((index for index, (_, pays) in enumerate(beyond) if not pays and index), None)
+    return None if losing is None else beyond[losing - 1][0]
 
 
 def _on(points: Sequence[float], curve: BreakEvenCurve) -> tuple[float | None, ...]:
@@ -134,9 +160,7 @@ def _times(values: Sequence[float]) -> Axis:
     return Axis(low / 1.25, max(high, low * 10) * 1.25, logarithmic=True)
 
 
-def _points(
-    points: Sequence[float], values: Sequence[float | None], across: Axis, up: Axis
-) -> Points:
+def _points(points: Sequence[float], values: Sequence[float | None], across: Axis, up: Axis) -> Points:
     return [
         (across.at(point), 1 - up.at(value))
         for point, value in zip(points, values, strict=True)
@@ -171,24 +195,28 @@ def _grid(across: Axis, up: Axis, unit: str) -> Iterator[str]:
         yield write(-8, y + 4, text, "tick", "end")
     columns = across.ticks(5)
     words = [f"{value:,.0f}" for value in columns] if unit == "token" else tick_texts(columns, unit)
-    for value, text in zip(columns, words, strict=True):
+    for index, (value, text) in enumerate(zip(columns, words, strict=True)):
         x = across.at(value)
         yield line(percent(x), _TOP + _HEIGHT, percent(x), _TOP + _HEIGHT + 5, "grid")
         anchor = "start" if x < 0.04 else "end" if x > 0.94 else "middle"
-        yield write(percent(x), _TOP + _HEIGHT + 19, text, "tick", anchor)
+        kind = "tick odd" if len(columns) > _NARROW and index % 2 else "tick"
+        yield write(percent(x), _TOP + _HEIGHT + 19, text, kind, anchor)
     name = "tokens of the prefix, in powers of ten" if unit == "token" else "bandwidth, in powers of ten"
     yield write("100%", _TOP + _HEIGHT + 37, name, "tick", "end")
 
 
 def _marks(across: Axis, marks: Sequence[tuple[float, str, str]]) -> Iterator[str]:
-    """Yield upright lines, each with its words in a row of its own above the drawing."""
-    for row, (value, text, kind) in enumerate(marks):
+    """Yield upright lines, each with its words in a row of its own, where no other line crosses them."""
+    inside = sorted(mark for mark in marks if 0 <= across.at(mark[0]) <= 1)
+    last = across.at(inside[-1][0]) if inside else 0.0
+    outward = last <= _MIDDLE  # both sides of the lines have room for words
+    for index, (value, text, kind) in enumerate(inside):
         x = across.at(value)
-        if not 0 <= x <= 1 or not math.isfinite(x):
-            continue
+        row = index if outward else len(inside) - 1 - index
         y = 14 + 18 * row
+        anchor = "start" if (outward and x <= _MIDDLE) or x < _LEFT else "end"
         yield line(percent(x), y + 4, percent(x), _TOP + _HEIGHT, f"mark {kind}")
-        yield write(percent(x), y, text, kind, "start" if x < 0.5 else "end", dx=-4 if x < 0.5 else 4)
+        yield write(percent(x), y, text, kind, anchor, dx=-4 if anchor == "start" else 4)
 
 
 def _table(points: Sequence[float], unit: str, name: str, lines: Sequence[CurveLine]) -> Grid:

@@ -1,5 +1,7 @@
 """Bytes of one sequence against its length, component by component."""
 
+from itertools import pairwise
+
 from kvcalc.output.format import human, tokens_text
 from kvcalc.output.growth import names, sums
 from kvcalc.output.page import Cell, Grid, grid
@@ -39,7 +41,7 @@ def growth_figure(growth: GrowthCurve, tokens: float) -> Figure:
 
 
 def _grid(across: Axis, up: Axis) -> list[str]:
-    ticks = up.ticks(4)
+    ticks = up.ticks(5)
     found = []
     for value, text in zip(ticks, tick_texts(ticks, "byte"), strict=True):
         y = _TOP + _HEIGHT * (1 - up.at(value))
@@ -48,12 +50,14 @@ def _grid(across: Axis, up: Axis) -> list[str]:
     for index, length in enumerate(lengths):
         x = percent(across.at(length))
         anchor = "start" if index == 0 else "end" if across.at(length) > 0.97 else "middle"
-        found.append(write(x, _TOP + _HEIGHT + 20, binary_text(length) if length else "0 tokens", "tick", anchor))
+        found.append(
+            write(x, _TOP + _HEIGHT + 20, binary_text(length) if length else "0 tokens", "tick", anchor)
+        )
     return found
 
 
 def _areas(growth: GrowthCurve, across: Axis, up: Axis) -> list[tuple[str, list[tuple[float, float]]]]:
-    """Return each component as the area between those below it and itself."""
+    """Return each component as the area between those below it and itself, and its upper edge."""
     found = []
     below = [0.0] * len(growth.tokens)
     places = [across.at(length) for length in growth.tokens]
@@ -62,6 +66,7 @@ def _areas(growth: GrowthCurve, across: Axis, up: Axis) -> list[tuple[str, list[
         upper = [(x, 1 - up.at(size)) for x, size in zip(places, above, strict=True)]
         lower = [(x, 1 - up.at(size)) for x, size in zip(places, below, strict=True)]
         found.append((f"area {series(index)}", [*upper, *reversed(lower)]))
+        found.append((f"curve {series(index)}", upper))
         below = above
     return found
 
@@ -76,7 +81,7 @@ def _mark(across: Axis, up: Axis, tokens: float, here: float) -> list[str]:
         write(
             percent(share),
             _TOP - 12,
-            f"this plan: {tokens_text(tokens)}, {human(here, 'byte')}",
+            f"{tokens_text(tokens)}: {human(here, 'byte')}",
             "strong",
             anchor,
         ),
@@ -86,7 +91,7 @@ def _mark(across: Axis, up: Axis, tokens: float, here: float) -> list[str]:
 def _between(growth: GrowthCurve, tokens: float) -> float:
     """Return the bytes at a length between two of the curve, along the line that is drawn."""
     points = list(zip(growth.tokens, sums(growth), strict=True))
-    for (low, small), (high, large) in zip(points, points[1:], strict=False):
+    for (low, small), (high, large) in pairwise(points):
         if low <= tokens <= high:
             return small + (large - small) * (tokens - low) / (high - low)
     return points[-1][1]

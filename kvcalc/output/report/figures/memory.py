@@ -1,14 +1,14 @@
 """Where the memory of one GPU goes, and whether the KV that is needed at once fits what is left."""
 
-import math
-
 from kvcalc.output.format import binary_text, human
 from kvcalc.output.page import Cell, grid
 from kvcalc.output.report.figures.figure import Figure
 from kvcalc.output.svg.mark import bar, drawing, percent, write
+from kvcalc.records import record
 from kvcalc.results import PlanResult
 
 _HEIGHT = 44
+_USE_ROW = 58
 _WRITTEN = 0.12  # share of a bar from which its part has room for a number
 
 
@@ -45,39 +45,67 @@ def memory_figure(result: PlanResult) -> Figure:
 
 def need_figure(result: PlanResult) -> Figure:
     """Return the KV that is needed at once against the pool, and the bandwidth that decoding takes."""
-    budgets = (
-        ("KV memory", "byte", result.capacity),
-        ("memory bandwidth", "byte/second", result.bandwidth),
-    )
-    uses = [float(budget.utilization) for *_, budget in budgets]
-    most = max(1.0, *(use for use in uses if math.isfinite(use)), *(2.0 for use in uses if math.isinf(use)))
-    drawn, rows = [], []
-    for index, ((name, unit, budget), use) in enumerate(zip(budgets, uses, strict=True)):
-        top = index * 58
-        ends = min(use, most) / most
-        inside = min(use, 1.0) / most
-        need, room = human(float(budget.need), unit), human(float(budget.budget), unit)
-        used = human(use, "1", share=True) if math.isfinite(use) else "no room"
-        drawn += [
-            write(0, top + 14, name, "label"),
-            write("100%", top + 14, f"{need} of {room}: {used}", "value", "end"),
-            bar(0, 1 / most, top + 22, 16, "track"),
-            bar(0, inside, top + 22, 16, "good-fill" if use <= 1 else "bad-fill"),
-        ]
-        if use > 1:
-            drawn.append(bar(1 / most, ends, top + 22, 16, "over-fill", "more than there is"))
-            drawn.append(bar(1 / most, 1 / most + 0.004, top + 18, 24, "ink-fill", "all there is"))
-        rows.append((name, need, room, used))
+    capacity, bandwidth = result.capacity, result.bandwidth
+    uses = [
+        _Use("KV memory", "byte", float(capacity.need), float(capacity.budget)),
+        _Use("memory bandwidth", "byte/second", float(bandwidth.need), float(bandwidth.budget)),
+    ]
+    most = max(1.0, *(use.share if use.has_room else 2.0 for use in uses))
+    rows: list[tuple[Cell | str, ...]] = [use.texts for use in uses]
     says = (
-        "; ".join(f"{name}: {need} needed of {room}, {used}" for name, need, room, used in rows)
+        "; ".join("{}: {} needed of {}, {}".format(*use.texts) for use in uses)
         + ". The budget that is used more runs out first as load grows."
     )
+    drawn = [mark for index, use in enumerate(uses) for mark in use.drawn(index * _USE_ROW, most)]
     return Figure(
         title="What is needed against what there is, on one GPU",
         says=says,
-        drawing=drawing(108, says, *drawn),
-        table=grid("", ("budget", "need", "there is", "used"), "lrrr", list(rows)),
+        drawing=drawing(len(uses) * _USE_ROW - 8, says, *drawn),
+        table=grid("", ("budget", "need", "there is", "used"), "lrrr", rows),
     )
+
+
+@record
+class _Use:
+    """One budget and what is needed of it."""
+
+    name: str
+    unit: str
+    need: float
+    budget: float
+
+    @property
+    def has_room(self) -> bool:
+        return self.budget > 0
+
+    @property
+    def share(self) -> float:
+        return self.need / self.budget
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        used = human(self.share, "1", share=True) if self.has_room else "no room"
+        return self.name, human(self.need, self.unit), human(max(0.0, self.budget), self.unit), used
+
+    def drawn(self, top: int, most: float) -> list[str]:
+        """Return words and a bar; what exceeds the budget stands beyond a mark."""
+        name, need, room, used = self.texts
+        whole = 1 / most
+        ends = self.share / most if self.has_room else 1.0
+        fits = ends <= whole
+        found = [
+            write(0, top + 14, name, "label"),
+            write("100%", top + 14, f"{need} of {room}: {used}", "value", "end"),
+            bar(0, whole, top + 22, 16, "track"),
+            bar(0, min(ends, whole), top + 22, 16, "good-fill" if fits else "bad-fill"),
+        ]
+        if fits:
+            return found
+        return [
+            *found,
+            bar(whole, ends, top + 22, 16, "over-fill", "more than there is"),
+            bar(whole, whole + 0.004, top + 18, 24, "ink-fill", "all there is"),
+        ]
 
 
 def _parts(result: PlanResult) -> list[tuple[str, str, float]]:
@@ -91,7 +119,7 @@ def _parts(result: PlanResult) -> list[tuple[str, str, float]]:
         ("activations", "s2", float(memory.activations)),
         ("engine, graphs and driver", "s3", float(memory.other) - unused),
         ("left unused by the engine", "s6", unused),
-        ("KV that is needed", "s4" if result.fits else "bad-fill", needed),
+        ("KV that is needed", "s4", needed) if result.fits else ("KV pool, too small", "bad-fill", needed),
         ("KV that is free", "s5", pool - needed),
     ]
 

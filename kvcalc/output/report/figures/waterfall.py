@@ -3,7 +3,7 @@
 import math
 
 from kvcalc.output.fields import text
-from kvcalc.output.format import significant
+from kvcalc.output.format import human
 from kvcalc.output.page import Cell, grid
 from kvcalc.output.pages.offload import verdict
 from kvcalc.output.report.figures.figure import Figure
@@ -45,9 +45,9 @@ def _says(item: Offload) -> str:
     silent = [name for field, name, _ in _PARTS if float(getattr(item, field)) == 0]
     none = f" No time was given or found for {_list(silent)}." if silent else ""
     return (
-        f"{text(item, 'bytes')} into each GPU at {text(item, 'bandwidth')}: {text(item, 'restore')} to restore "
-        f"and {text(item, 'remaining')} to compute the rest, against {text(item, 'recompute')} to compute all."
-        f"{none}"
+        f"{text(item, 'bytes')} into each GPU at {text(item, 'bandwidth')}: {text(item, 'restore')} to "
+        f"restore and {text(item, 'remaining')} to compute the rest, against {text(item, 'recompute')} to "
+        f"compute all.{none}"
     )
 
 
@@ -85,14 +85,4 @@ def _drawn(item: Offload, says: str) -> str:
 
 
 def _time(seconds: float) -> str:
-    from kvcalc.output.format import human
-
     return human(seconds, "second")
-
-
-def speed_badge(item: Offload) -> str:
-    """Return the factor between both ways as a badge has it."""
-    factor = float(item.speedup)
-    if not math.isfinite(factor) or factor <= 0:
-        return "no comparison"
-    return f"{significant(factor if factor >= 1 else 1 / factor)}x {'faster' if factor >= 1 else 'slower'}"
