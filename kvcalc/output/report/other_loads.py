@@ -47,20 +47,26 @@ def texts(what_if: WhatIf) -> dict[str, Any]:
 def load(plan: PlanResult | str) -> dict[str, Any]:
     """Return fit, first limit and speed of one load, or why there is no answer."""
     if isinstance(plan, str):
-        return {"fits": None, "head": "No answer", "lines": [plan], "use": [0, 0]}
+        return {"fits": None, "head": "No answer", "lines": [plan], "use": []}
     said = in_words(plan)
     speed = (
         f"One prompt takes {text(plan.prefill, 'time')} to prefill; decode gives "
         f"{text(plan.decode, 'tokens_per_second')} over all sequences, a step takes "
         f"{text(plan.decode, 'step_time')}."
     )
-    uses = (float(plan.capacity.utilization), float(plan.bandwidth.utilization))
     return {
         "fits": plan.fits,
         "head": "It fits" if plan.fits else "It does not fit",
         "lines": [*said.fit, said.first_limit, speed],
-        "use": [round(use, 4) if math.isfinite(use) else None for use in uses],
+        "use": [_use(float(budget.utilization)) for budget in (plan.capacity, plan.bandwidth)],
     }
+
+
+def _use(share: float) -> list[Any]:
+    """Return how much of a budget is used, as the share of a bar and in words."""
+    if not math.isfinite(share):
+        return [1, "no room"]
+    return [round(min(share, 1.0), 4), human(share, "1", share=True)]
 
 
 def restores(plan: PlanResult | str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kvcalc.keys import input_units
-from kvcalc.output.format import BARS, events_text, human
+from kvcalc.keys import input_units, unit_of_key
+from kvcalc.output.format import BARS, events_text, human, range_text
 from kvcalc.output.page import Block, Cell, Grid, cell, grid
 from kvcalc.output.pages.plan import page as plan_page
 from kvcalc.output.report.figures.crossing import bandwidth_figure, prefix_figure
@@ -138,9 +138,16 @@ def _inputs(plan: PlanResult) -> Grid:
     """Return every input that has a value, with its unit."""
     units = input_units(plan.inputs)
     rows: list[tuple[Cell | str, ...]] = [
-        (key, human(value, units.get(key, ""), share=key in _SHARES)) for key, value in _leaves(plan.inputs)
+        (key, _input(key, value, units.get(key, ""))) for key, value in _leaves(plan.inputs)
     ]
     return grid("Inputs, defaults included", ("input", "value"), "ll", rows)
+
+
+def _input(key: str, value: object, unit: str) -> str:
+    if key.startswith("ranges.") and isinstance(value, (list, tuple)):
+        low, high = map(float, value)
+        return range_text(low, high, unit_of_key(key.removeprefix("ranges.")))
+    return human(value, unit, share=key in _SHARES)
 
 
 _SHARES = ("utilization", "hit_rate", "acceptance")

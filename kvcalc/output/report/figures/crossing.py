@@ -14,6 +14,7 @@ from kvcalc.results import Offload
 _TOP, _HEIGHT, _FOOT = 44, 210, 42
 _ROWS = 9  # points in the table
 _LEFT, _MIDDLE = 0.28, 0.6  # shares of the width that leave room for words to the right
+_NAME = 12  # letters of a tier beside a mark
 _NARROW = 4  # ticks that a phone has room for
 
 Points = list[tuple[float, float]]
@@ -24,7 +25,8 @@ def bandwidth_figure(curve: BreakEvenCurve, item: Offload) -> Figure:
     across = Axis(curve.points[0], curve.points[-1], logarithmic=True)
     up = _times([value for item in curve.lines for value in item.values if value])
     now = float(item.bandwidth)
-    marks = [(now, f"{item.tier}: {human(now, 'byte/second')}", "strong")]
+    name = item.tier if len(item.tier) <= _NAME else f"{item.tier[: _NAME - 1]}…"
+    marks = [(now, f"{name}: {human(now, 'byte/second')}", "strong")]
     inside = []
     if curve.break_even is not None:
         point = human(curve.break_even, curve.unit)

@@ -9,6 +9,7 @@ from kvcalc.results import PlanResult
 
 _HEIGHT = 44
 _USE_ROW = 58
+_MOST = 3.0  # times its budget that a bar shows at most
 _WRITTEN = 0.12  # share of a bar from which its part has room for a number
 
 
@@ -50,7 +51,7 @@ def need_figure(result: PlanResult) -> Figure:
         _Use("KV memory", "byte", float(capacity.need), float(capacity.budget)),
         _Use("memory bandwidth", "byte/second", float(bandwidth.need), float(bandwidth.budget)),
     ]
-    most = max(1.0, *(use.share if use.has_room else 2.0 for use in uses))
+    most = min(_MOST, max(1.0, *(use.share if use.has_room else _MOST for use in uses)))
     rows: list[tuple[Cell | str, ...]] = [use.texts for use in uses]
     says = (
         "; ".join("{}: {} needed of {}, {}".format(*use.texts) for use in uses)
@@ -93,9 +94,10 @@ class _Use:
         whole = 1 / most
         ends = self.share / most if self.has_room else 1.0
         fits = ends <= whole
+        cut = ", bar cut off" if ends > 1 else ""
         found = [
             write(0, top + 14, name, "label"),
-            write("100%", top + 14, f"{need} of {room}: {used}", "value", "end"),
+            write("100%", top + 14, f"{need} of {room}: {used}{cut}", "value", "end"),
             bar(0, whole, top + 22, 16, "track"),
             bar(0, min(ends, whole), top + 22, 16, "good-fill" if fits else "bad-fill"),
         ]

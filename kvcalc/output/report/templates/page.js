@@ -25,9 +25,11 @@
   }));
   const meter = (index, use) => {
     const row = document.getElementById(`meter-${index}`);
-    row.classList.toggle("over", use === null || use > 1);
-    row.querySelector("i").style.width = `${Math.min(100, 100 * (use === null ? 1 : use))}%`;
-    row.querySelector("b").textContent = use === null ? "no room" : `${(100 * use).toPrecision(3)} %`;
+    row.hidden = !use;
+    if (!use) return;
+    row.classList.toggle("over", use[0] === 1);
+    row.querySelector("i").style.width = `${100 * use[0]}%`;
+    row.querySelector("b").textContent = use[1];
   };
   const update = () => {
     const [prompt, concurrency, hit] = inputs.map((input, index) => {
@@ -41,7 +43,7 @@
     panel.classList.toggle("good", load.fits === true);
     panel.classList.toggle("bad", load.fits === false);
     document.getElementById("found-head").textContent = load.head;
-    load.use.forEach((use, index) => meter(index, use));
+    [0, 1].forEach((index) => meter(index, load.use[index]));
     write("found-lines", load.lines);
     document.getElementById("found-badges").replaceChildren(...restores.badges.map((badge) => {
       const item = document.createElement("li");
