@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
     "diagnose": ("diagnose", "Is it the policy, the layout or too little compute: metrics, log, GPUs."),
     "export": ("export", "A plan as a page with charts (.html) or a workbook of live formulas (.xlsx)."),
+    "app": ("app", "A planner in the browser: controls for the inputs, verdicts and charts live."),
     "models": ("models", "Model profiles: list, show, import."),
     "hardware": ("hardware", "Hardware profiles: list, show."),
     "explain": ("explain", "A formula: its equation, symbols, units and source."),

@@ -69,6 +69,13 @@ def answers(report: Report) -> str:
     return made
 
 
+def problem(text: str) -> str:
+    """Return a piece of HTML that says why there is no answer."""
+    style = _raw(_file("page.css"))
+    made: str = _template("problem.html").render(text=text, style=style)
+    return made
+
+
 def _answers(report: Report) -> dict[str, Any]:
     return {
         "plan": report.plan,

@@ -49,7 +49,7 @@ def need_figure(result: PlanResult) -> Figure:
     capacity, bandwidth = result.capacity, result.bandwidth
     uses = [
         _Use("KV memory", "byte", float(capacity.need), float(capacity.budget)),
-        _Use("memory bandwidth", "byte/second", float(bandwidth.need), float(bandwidth.budget)),
+        _Use("bandwidth", "byte/second", float(bandwidth.need), float(bandwidth.budget)),
     ]
     most = min(_MOST, max(1.0, *(use.share if use.has_room else _MOST for use in uses)))
     rows: list[tuple[Cell | str, ...]] = [use.texts for use in uses]

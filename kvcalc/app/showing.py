@@ -1,0 +1,14 @@
+"""What the planner shows for a question: the answers of a report, or in one line why there are none."""
+
+from kvcalc.catalog.scenarios import Question
+from kvcalc.errors import KvcalcError
+from kvcalc.output.report.page import answers, problem
+from kvcalc.reporting import report_answer
+
+
+def shown(question: Question) -> str:
+    """Return the answers as HTML; an error of the user's is said in their place."""
+    try:
+        return answers(report_answer(question, what_if=False))
+    except KvcalcError as error:
+        return problem(str(error))
