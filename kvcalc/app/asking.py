@@ -26,7 +26,7 @@ START: Mapping[str, object] = {
 }
 """The question that the planner opens with where none was given: a 70B on one half of a usual server."""
 
-KV_DTYPES = ("auto", "bf16", "fp16", "fp8", "int8", "nvfp4")
+KV_DTYPES = ("auto", "bf16", "fp16", "fp8", "int8", "nvfp4", "q8_0", "q4_0")
 GPUS = (1, 2, 4, 8, 16, 32, 64)
 TOKENS = tuple(2**power for power in range(7, 21))  # 128 to 1Mi
 COUNTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -37,6 +37,9 @@ BANDWIDTHS = tuple(digit * 10.0**power for power in range(8, 12) for digit in (1
 """Where controls can stand [1, token, percent, 1/second, byte/second]; what the question says is added."""
 
 GIGA, PERCENT = 1e9, 0.01
+
+BY_LAYERS = ("llama.cpp",)
+"""Engines that divide a model over GPUs by its layers and in no other way."""
 
 _REAL = ("hit", "rate", "utilization")
 _UNSAID_AT_ZERO = ("rate", "utilization")
@@ -156,6 +159,9 @@ def asked(question: Question, known: Sequence[Control], values: Mapping[str, Any
             tiers.setdefault(name, {})["bandwidth"] = Said(value * factors[key], key, numbers=True)
         elif key not in ("model", "on", *(name for name in _UNSAID_AT_ZERO if not value)):
             said[key] = Said(_real(value * factors[key]) if key in _REAL else _whole(value), key, True)
+    engine, gpus = (_stands(key, known, values) for key in ("engine", "gpus"))
+    if engine in BY_LAYERS and not {"tp", "pp", "dp"} & set(said):
+        said |= {"tp": Said(1, "tp", True), "pp": Said(int(gpus), "gpus", True)}
     return replace(
         question,
         model=moved.get("model", question.model),
@@ -163,6 +169,12 @@ def asked(question: Question, known: Sequence[Control], values: Mapping[str, Any
         said=said,
         tiers={name: items for name, items in tiers.items() if items},
     )
+
+
+def _stands(key: str, known: Sequence[Control], values: Mapping[str, Any]) -> Value:
+    first = next(control.value for control in known if control.key == key)
+    found: Value = values.get(key, first)
+    return found
 
 
 def _overruled(name: str, moved: Mapping[str, Any]) -> bool:

@@ -43,9 +43,10 @@ def serve(file: str | None, host: str, port: int, browser: bool, told: Callable[
     check_installed()
     import uvicorn
 
-    from kvcalc.app.asking import controls, start
+    from kvcalc.api import plan_calls
+    from kvcalc.app.asking import start
 
-    controls(start(file))  # an unusable file is refused here, in one line
+    plan_calls(start(file))  # a question without an answer is refused here, in one line
     if file is not None:
         os.environ[FILE] = os.path.abspath(file) if os.path.exists(file) else file
     listening = _listen(host, port)
@@ -60,16 +61,11 @@ def serve(file: str | None, host: str, port: int, browser: bool, told: Callable[
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, kind, protocol)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(place)
-        found.listen()
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(place[:2], family=family)
     except OSError as error:
-        raise SettingsError(
-            f"app: cannot listen on {host} port {port}: {(error.strerror or str(error)).lower()}"
-        ) from None
-    return found
+        reason = (error.strerror or str(error)).lower()
+        raise SettingsError(f"app: cannot listen on {host} port {port}: {reason}") from None
 
 
 def _application(host: str) -> "ASGIApp":
