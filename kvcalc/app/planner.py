@@ -57,6 +57,18 @@ def controls(elements, mo):
 
 
 @app.cell(hide_code=True)
+def saving(asking, elements, known, mo, question, showing):
+    """Offer the report of what the controls ask as a file."""
+    mo.download(
+        lambda: showing.saved(asking.asked(question, known, elements.value)),
+        filename="report.html",
+        mimetype="text/html",
+        label="Save as a report",
+    )
+    return
+
+
+@app.cell(hide_code=True)
 def answers(asking, elements, known, mo, question, showing):
     """Show the answers at where the controls stand."""
     mo.Html(showing.shown(asking.asked(question, known, elements.value)))

@@ -64,7 +64,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(place[:2], family=family)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        known = error.errno is not None and error.errno > 0
+        reason = (os.strerror(error.errno or 0) if known else error.strerror or str(error)).lower()
         raise SettingsError(f"app: cannot listen on {host} port {port}: {reason}") from None
 
 

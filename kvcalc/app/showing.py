@@ -1,8 +1,8 @@
-"""What the planner shows for a question: the answers of a report, or in one line why there are none."""
+"""What the planner shows and saves for a question: the answers of a report, or why there are none."""
 
 from kvcalc.catalog.scenarios import Question
 from kvcalc.errors import KvcalcError
-from kvcalc.output.report.page import answers, problem
+from kvcalc.output.report.page import answers, page, problem
 from kvcalc.reporting import report_answer
 
 
@@ -12,3 +12,8 @@ def shown(question: Question) -> str:
         return answers(report_answer(question, what_if=False))
     except KvcalcError as error:
         return problem(str(error))
+
+
+def saved(question: Question) -> bytes:
+    """Return the report of a question as the bytes of a page."""
+    return page(report_answer(question)).encode()

@@ -19,6 +19,9 @@ SCREENS = {
 }
 """Width of a window [pixel] and the colours that its user prefers."""
 
+HEIGHT = 900
+"""Height of a window [pixel]."""
+
 
 def missing():
     """Return what a browser test misses on this machine; empty where it can run."""
@@ -53,7 +56,7 @@ class Window:
         width, scheme = SCREENS[screen]
         self.width = width
         self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **options
+            viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, **options
         )
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
@@ -78,7 +81,13 @@ class Window:
     def picture(self, name):
         """Keep what is seen."""
         ARTEFACTS.mkdir(exist_ok=True)
-        self.page.screenshot(path=ARTEFACTS / f"{name}.png", full_page=True)
+        # The planner scrolls within itself, so its window is made as high as what is in it.
+        height = self.page.evaluate(
+            "Math.max(...['html', '#App'].map(one => document.querySelector(one)?.scrollHeight ?? 0))"
+        )
+        self.page.set_viewport_size({"width": self.width, "height": height})
+        self.page.screenshot(path=ARTEFACTS / f"{name}.png")
+        self.page.set_viewport_size({"width": self.width, "height": HEIGHT})
 
     def overflow(self):
         """Return by how many pixels the page is wider than its window."""

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from html import escape
 
 import pytest
 
@@ -116,6 +117,19 @@ def test_charts_follow_the_controls(opened):
     )
     transfer = next(item.transfer for item in result.offload if item.tier == "dram")
     assert f"{1e3 * transfer:.1f} ms" in page.text_content("#restore figure >> nth=0 >> svg")
+
+
+def test_what_is_asked_can_be_saved_as_a_report(opened, tmp_path):
+    page = opened().page
+    asked = int(turned(page, "concurrency"))
+    wait_for_fit(page, kvcalc.plan(str(EXAMPLE), concurrency=asked))
+    with page.expect_download(timeout=PATIENCE) as saving:
+        page.get_by_text("Save as a report").click()
+    saving.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert saving.value.suggested_filename == "report.html"
+    assert escape(in_words(kvcalc.plan(str(EXAMPLE), concurrency=asked)).fit[0]) in text
+    assert text.rstrip().endswith("</html>")
 
 
 def test_a_choice_without_an_answer_is_said_in_one_line(opened):

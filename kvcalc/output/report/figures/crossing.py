@@ -130,7 +130,7 @@ def _prefix_says(curve: BreakEvenCurve) -> str:
     until = _until(curve)
     if until is None:
         return f"{pays}."
-    why = "restores of longer ones keep its link so busy at this rate that they wait without end"
+    why = "restores of longer ones wait ever longer for its link at this rate"
     if curve.lines[0].values[-1] is not None:
         why = "longer ones take longer to restore than to compute"
     return f"{pays}, up to one of about {human(until, 'token')}: {why}."
