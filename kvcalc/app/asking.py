@@ -104,7 +104,7 @@ def _sliders(asked: Scenario) -> Iterator[Control]:
         ("concurrency", "Sequences at once", COUNTS, float(workload.concurrency), 1.0),
         ("hit", "Prompt that hits, %", SHARES, hit, PERCENT),
         ("rate", "Requests/s (0: not said)", RATES, workload.rate or 0.0, 1.0),
-        ("utilization", "Use of GPU memory, % (0: engine's own)", UTILIZATIONS, used, PERCENT),
+        ("utilization", "GPU memory used, % (0: auto)", UTILIZATIONS, used, PERCENT),
     )
     for key, label, steps, value, factor in numbers:
         stands = round(value / factor, 4)

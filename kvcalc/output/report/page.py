@@ -62,6 +62,21 @@ def page(report: Report) -> str:
     return made
 
 
+def contents(report: Report) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the sections of a report in order, each with what stands in it."""
+    verdicts = tuple(card.question for card in cards(report.plan))
+    charts = [
+        (section.title, tuple(figure.title for figure in section.figures)) for section in _sections(report)
+    ]
+    return [
+        ("Verdicts", verdicts),
+        ("What if?", ("the verdicts at other prompts, numbers of sequences and hits",)),
+        *charts,
+        ("All numbers", ("every table of `kvcalc plan`, with warnings and assumptions",)),
+        ("Inputs and sources", ("every input with its default, and where each value is from",)),
+    ]
+
+
 def answers(report: Report) -> str:
     """Return verdicts, charts and assumptions as a piece of HTML, with the style that it needs."""
     style = _raw(_file("page.css"))
