@@ -1,4 +1,4 @@
-"""A progress bar on stderr for work that takes long; nothing where stderr is no terminal."""
+"""A progress bar on stderr for work that takes longer than a second; none where stderr is no terminal."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,15 +9,15 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give what is told how many steps are done, of how many; the bar is gone when the work is done."""
+def progress(words: str) -> Iterator[Callable[[int, int], None]]:
+    """Give what is told how much is done, of how much; the bar is gone when the work is done."""
     from rich.console import Console
     from rich.progress import Progress as Bar
 
     started = time.monotonic()
     console = Console(stderr=True)
     bar = Bar(console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=None)
+    task = bar.add_task(words, total=None)
 
     def told(done: int, whole: int) -> None:
         if not bar.live.is_started and time.monotonic() - started > PATIENCE:

@@ -7,7 +7,10 @@ from kvcalc.cli import run
 QUESTION = ("llama-3.1-8b", "--on", "l40s", "--prompt", "64", "--generate", "8")
 
 
-def test_the_page_is_written_whole_and_stdout_stays_empty(kvcalc, tmp_path):
+def test_the_page_is_written_whole_and_nothing_is_said_where_no_terminal_is(kvcalc, tmp_path, monkeypatch):
+    from kvcalc.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     path = tmp_path / "report.html"
     found = kvcalc("export", *QUESTION, "-o", str(path))
     assert (found.status, found.out, found.err) == (0, "", "")
@@ -17,6 +20,16 @@ def test_the_page_is_written_whole_and_stdout_stays_empty(kvcalc, tmp_path):
 
 def test_the_suffix_may_be_in_capitals(kvcalc, tmp_path):
     assert kvcalc("export", *QUESTION, "-o", str(tmp_path / "REPORT.HTML")).status == 0
+
+
+def test_a_terminal_sees_a_bar(kvcalc, tmp_path, monkeypatch):
+    from kvcalc.cli import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    found = kvcalc("export", *QUESTION, "-o", str(tmp_path / "report.html"))
+    assert "answering" in found.err
+    assert found.out == ""
 
 
 @pytest.mark.parametrize(
