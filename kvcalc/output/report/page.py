@@ -109,7 +109,7 @@ def _sections(report: Report) -> list[Section]:
         crossings = (*crossings, prefix_figure(report.prefixes, _cached(plan)))
     found = [
         Section("memory", "Memory", (memory_figure(plan), need_figure(plan))),
-        Section("growth", "KV growth", (growth_figure(report.growth, float(plan.kv.tokens)),)),
+        Section("growth", "KV growth", (growth_figure(report.growth, plan.kv),)),
         Section("restore", "Restore against recompute", tuple(map(waterfall_figure, stored))),
         Section("break-even", "Break-even", crossings),
         Section("sensitivity", "Sensitivity", tornado_figures(plan.tornado)),

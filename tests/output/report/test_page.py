@@ -10,12 +10,14 @@ import pytest
 
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
 from kvcalc.output.report.figures.crossing import bandwidth_figure, prefix_figure
+from kvcalc.output.report.figures.growth import growth_figure
 from kvcalc.output.report.figures.memory import memory_figure, need_figure
 from kvcalc.output.report.figures.tornado import tornado_figures
 from kvcalc.output.report.figures.waterfall import waterfall_figure
 from kvcalc.output.report.page import answers, page, problem
 from kvcalc.output.report.verdicts import cards
 from kvcalc.reporting import report
+from kvcalc.results import GrowthCurve, GrowthLine
 
 CASES = {
     "fits": {"model": "llama-3.1-8b", "on": "h100-sxm-80gb"},
@@ -134,6 +136,17 @@ def test_a_restore_that_never_ends_is_said_and_not_drawn(offload_row):
     figure = waterfall_figure(offload_row(tier="nfs", queue=inf, restore=inf, cached_total=inf, speedup=0.0))
     assert figure.drawing == ""
     assert figure.says.startswith("Restoring from nfs never ends")
+
+
+def test_growth_is_marked_at_the_length_that_is_planned_for(kv):
+    lengths = (1, 32_768, 65_536)
+    line = GrowthLine("full_attention", 80, None, tuple(327_680.0 * length for length in lengths))
+    growth = GrowthCurve(lengths, (line,))
+    figure = growth_figure(growth, kv)
+    # 327,680 bytes for each of 16,384 tokens are 5.37 GB: see the fixture.
+    assert "A sequence of 16,384 tokens keeps 5.37 GB" in figure.says
+    (circle,) = ElementTree.fromstring(figure.drawing).iter("circle")
+    assert float(circle.get("cx")[:-1]) == 25
 
 
 def test_the_break_even_is_drawn_where_it_is(offload_row):

@@ -1,28 +1,26 @@
 """Bytes of one sequence against its length, component by component."""
 
-from itertools import pairwise
-
 from kvcalc.output.format import human, tokens_text
 from kvcalc.output.growth import names, sums
 from kvcalc.output.page import Cell, Grid, grid
 from kvcalc.output.report.figures.figure import Figure, series
 from kvcalc.output.svg.axes import Axis, binary_text, binary_ticks, tick_texts
 from kvcalc.output.svg.mark import curves, drawing, line, percent, write
-from kvcalc.results import GrowthCurve
+from kvcalc.results import KV, GrowthCurve
 
 _TOP, _HEIGHT, _FOOT = 30, 230, 30
 _ROWS = 8  # lengths in the table
 
 
-def growth_figure(growth: GrowthCurve, tokens: float) -> Figure:
+def growth_figure(growth: GrowthCurve, kv: KV) -> Figure:
     """Return the curve with a mark at the length that is planned for."""
+    tokens, here = float(kv.tokens), float(sum(row.bytes for row in kv.components))
     across = Axis(0.0, float(growth.tokens[-1]))
     totals = sums(growth)
     up = Axis(0.0, max(*totals, 1.0))
-    here = _between(growth, tokens)
     says = (
         f"A sequence of {tokens_text(tokens)} keeps {human(here, 'byte')}; one of "
-        f"{tokens_text(growth.tokens[-1])}, the longest that the model takes, {human(totals[-1], 'byte')}."
+        f"{tokens_text(growth.tokens[-1])} {human(totals[-1], 'byte')}."
     )
     return Figure(
         title="KV of one sequence against its length",
@@ -86,15 +84,6 @@ def _mark(across: Axis, up: Axis, tokens: float, here: float) -> list[str]:
             anchor,
         ),
     ]
-
-
-def _between(growth: GrowthCurve, tokens: float) -> float:
-    """Return the bytes at a length between two of the curve, along the line that is drawn."""
-    points = list(zip(growth.tokens, sums(growth), strict=True))
-    for (low, small), (high, large) in pairwise(points):
-        if low <= tokens <= high:
-            return small + (large - small) * (tokens - low) / (high - low)
-    return points[-1][1]
 
 
 def _table(growth: GrowthCurve, totals: tuple[float, ...]) -> Grid:
