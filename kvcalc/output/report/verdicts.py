@@ -105,8 +105,13 @@ def _eviction(result: PlanResult) -> str:
 
 
 def _nearest(flips: Sequence[Flip]) -> str:
-    """Return the flip that asks for the least change, as input, value and what then holds."""
-    near = min((flip for flip in flips if math.isfinite(distance(flip))), key=distance, default=None)
+    """Return the flip that asks for the least change: input, value and what then holds.
+
+    Where the load does not fit, what makes it fit comes before all else.
+    """
+    reached = [flip for flip in flips if math.isfinite(distance(flip))]
+    wanted = [flip for flip in reached if flip.verdict == "fits"] or reached
+    near = min(wanted, key=distance, default=None)
     if near is None:
         return "Nothing near"
     return f"{flip_input(near)}, {flip_crossing(near)}: {flip_then(near)}"

@@ -90,14 +90,14 @@ class _Use:
 
     def drawn(self, top: int, most: float) -> list[str]:
         """Return words and a bar; what exceeds the budget stands beyond a mark."""
-        name, need, room, used = self.texts
+        name, _, _, used = self.texts
         whole = 1 / most
         ends = self.share / most if self.has_room else 1.0
         fits = ends <= whole
         cut = ", bar cut off" if ends > 1 else ""
         found = [
             write(0, top + 14, name, "label"),
-            write("100%", top + 14, f"{need} of {room}: {used}{cut}", "value", "end"),
+            write("100%", top + 14, f"{used}{cut}", "value", "end"),
             bar(0, whole, top + 22, 16, "track"),
             bar(0, min(ends, whole), top + 22, 16, "good-fill" if fits else "bad-fill"),
         ]
