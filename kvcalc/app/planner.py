@@ -57,22 +57,24 @@ def controls(elements, mo):
 
 
 @app.cell(hide_code=True)
-def saving(asking, elements, known, mo, question, showing):
+def saving(asked, mo, shown, showing):
     """Offer the report of what the controls ask as a file."""
     mo.download(
-        lambda: showing.saved(asking.asked(question, known, elements.value)),
+        lambda: showing.saved(asked),
         filename="report.html",
         mimetype="text/html",
         label="Save as a report",
-    )
+    ) if shown.has_answer else None
     return
 
 
 @app.cell(hide_code=True)
 def answers(asking, elements, known, mo, question, showing):
     """Show the answers at where the controls stand."""
-    mo.Html(showing.shown(asking.asked(question, known, elements.value)))
-    return
+    asked = asking.asked(question, known, elements.value)
+    shown = showing.shown(asked)
+    mo.Html(shown.html)
+    return asked, shown
 
 
 if __name__ == "__main__":

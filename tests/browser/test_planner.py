@@ -141,6 +141,7 @@ def test_a_choice_without_an_answer_is_said_in_one_line(opened):
     assert "No answer" in told
     assert "nvfp4" in told
     assert "Traceback" not in told
+    page.get_by_text("Save as a report").wait_for(state="detached", timeout=PATIENCE)
 
 
 def test_the_answers_break_no_rule_of_axe(opened, screen):

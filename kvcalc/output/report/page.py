@@ -36,7 +36,6 @@ class Section:
     key: str
     title: str
     figures: tuple[Figure, ...]
-    text: str = ""
 
 
 def page(report: Report) -> str:
