@@ -34,7 +34,6 @@ def export(
     from kvcalc.api import with_file
     from kvcalc.exports import writer_of
 
-    write = writer_of(output)
-    asked = with_file(question(model, on, said, tier, set))
     with progress("answering") as told:
-        write(asked, output, told)
+        write = writer_of(output, told)
+        write(with_file(question(model, on, said, tier, set)), output)

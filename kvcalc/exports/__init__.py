@@ -1,10 +1,11 @@
 """A plan as a file to keep working with: the suffix of the file names its writer.
 
-To add a kind of file, name its module here; the module has `write(question, path, progress)`, which answers
-the plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
+To add a kind of file, name its module here; the module has `write(question, path)`, which answers the
+plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -24,12 +25,14 @@ WRITERS: Mapping[str, str] = MappingProxyType(
 )
 """Suffix of a file -> the module that writes it."""
 
-Write = Callable[["Question", str, "Progress | None"], None]
-"""Takes the question, the file, and what is told how far the work is."""
+TOLD = (".html",)
+"""Suffixes whose writer answers many plans: its `write` also takes `progress`."""
+
+Write = Callable[["Question", str], None]
 
 
-def writer_of(path: str) -> Write:
-    """Return what writes a file of this suffix.
+def writer_of(path: str, progress: "Progress | None" = None) -> Write:
+    """Return what writes a file of this suffix; `progress` is told how far long work is.
 
     Raises
     ------
@@ -42,7 +45,7 @@ def writer_of(path: str) -> Write:
         known = did_you_mean(suffix, list(WRITERS)) or f"; known are {', '.join(WRITERS)}"
         raise SettingsError(f"-o {path}: unknown kind of file {suffix!r}{known}")
     found: Write = import_module(module).write
-    return found
+    return partial(found, progress=progress) if suffix in TOLD else found
 
 
 def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:  # noqa: ANN401
@@ -63,4 +66,4 @@ def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) ->
     from kvcalc.api import question_of
 
     write = writer_of(str(to))
-    write(question_of(model, on, **said), str(to), None)
+    write(question_of(model, on, **said), str(to))

@@ -6,7 +6,7 @@ import pytest
 
 import kvcalc
 from kvcalc.output.sentences import in_words
-from tests.browser.conftest import ROOT, SCREENS, violations
+from tests.browser.conftest import ROOT, SCREENS, give_up, missing, violations
 
 EXAMPLE = ROOT / "examples" / "four-gpus-70b.yaml"
 MOST_BYTES = 1_500_000
@@ -236,3 +236,13 @@ def test_names_from_files_are_shown_as_text(window, tmp_path, scripted_model):
 
 def test_the_screens_are_those_that_were_promised():
     assert {width for width, _ in SCREENS.values()} == {1280, 390}
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_missing_browser_is_a_skip_with_its_reason_and_in_ci_a_failure(monkeypatch, ci, outcome):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    reason = missing()
+    assert "no browser was found" in reason
+    with pytest.raises(outcome, match="no browser"):
+        give_up(reason)
