@@ -44,8 +44,9 @@ def writer_of(path: str, progress: "Progress | None" = None) -> Write:
     if module is None:
         known = did_you_mean(suffix, list(WRITERS)) or f"; known are {', '.join(WRITERS)}"
         raise SettingsError(f"-o {path}: unknown kind of file {suffix!r}{known}")
-    found: Write = import_module(module).write
-    return partial(found, progress=progress) if suffix in TOLD else found
+    write = import_module(module).write
+    found: Write = partial(write, progress=progress) if suffix in TOLD else write
+    return found
 
 
 def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:  # noqa: ANN401
