@@ -24,6 +24,7 @@ PAGES = (
     "json",
     "accuracy",
     "quota",
+    "traces",
     "report",
     "peers",
 )

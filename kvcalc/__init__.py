@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kvcalc.fitting import fit
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
+    from kvcalc.replay.answer import replay_trace
+    from kvcalc.replay.describe import describe_trace
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
     from kvcalc.units import to_base, to_tokens
@@ -54,6 +56,7 @@ _HOME = {
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "describe_trace": "replay.describe",
     "diagnose_engine": "diagnose.answer",
     "errors": "",
     "evict_rank": "eviction.rank_answer",
@@ -71,6 +74,7 @@ _HOME = {
     "plan_frame": "api",
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
+    "replay_trace": "replay.answer",
     "restore": "api",
     "to_base": "units",
     "to_tokens": "units",
@@ -93,6 +97,7 @@ __all__ = [
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "describe_trace",
     "diagnose_engine",
     "errors",
     "evict_rank",
@@ -110,6 +115,7 @@ __all__ = [
     "plan_frame",
     "quota_reclaim",
     "quota_show",
+    "replay_trace",
     "restore",
     "to_base",
     "to_tokens",

@@ -65,13 +65,19 @@ def load_hardware(name: str, values: Mapping[str, str] | None = None) -> Hardwar
     return machines.with_values(hardware, values) if values else hardware
 
 
-def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa: ANN401 - any key's value
+def plan(
+    model: str,
+    on: str | None = None,
+    trace: str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> PlanResult:
     """Answer the main question: does it fit, what limits it, is offload worth it, what flips it.
 
     Parameters
     ----------
     model : a model's name or path, or a scenario file (`.yaml`)
     on : a hardware profile's name or path; not needed when the scenario file has one
+    trace : a file of requests, whose hits at the plan's own pool and tiers are planned with
     said : any key of `kvcalc.keys.KEYS`, as text with a unit or as a number in base units;
         `tiers` as a mapping of names to mappings; `set` as a mapping of hardware values
 
@@ -81,7 +87,12 @@ def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa:
     >>> result.fits, result.kv.bytes_per_token
     (True, 131072.0)
     """
-    return Plan(scenario(question_of(model, on, **said))).answer()[0]
+    question = question_of(model, on, **said)
+    if trace is None:
+        return Plan(scenario(question)).answer()[0]
+    from kvcalc.replay.planned import plan_with_trace
+
+    return plan_with_trace(question, trace)[0]
 
 
 def question_of(model: str | None, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401

@@ -25,6 +25,7 @@ from kvcalc.quantity import (
     TokensPerSecond,
 )
 from kvcalc.records import record
+from kvcalc.trace_results import TraceHits
 
 FirstLimit = Annotated[str, ("capacity", "bandwidth", "tie")]
 Verdict = Annotated[str, ("restore", "recompute", "too_close")]
@@ -358,6 +359,7 @@ class PlanResult(Result):
     fleet: Fleet | None = None  # all replicas under --rate, with the tiers and without; else null
     transfer: Handover | None = None  # from prefill to decode workers with --disaggregate; else null
     config_checks: tuple[ConfigCheck, ...] = ()  # of the launch that --check-config names
+    trace: TraceHits | None = None  # hits replayed at the plan's capacities with --trace; else null
 
     SCHEMA = "kvcalc.plan/1"
 

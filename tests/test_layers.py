@@ -15,6 +15,7 @@ MODULES = {
 }
 
 RESULTS = {"results", "offload_results", "fit_results", "profile_results", "report_results"}
+RESULTS |= {"trace_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
 OUTER |= {"app", "exports", "reporting"}
 """What the calculating core never imports."""
@@ -38,6 +39,7 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
+FACADES += ("replay.machine", "replay.planned", "replay.question")
 FACADES += ("exports",)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("restore", "One restore against one recompute, as parts, with the break-even."),
     "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from a tenant."),
     "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
+    "replay": ("replay", "What a finite, tiered cache would really hit on a trace of requests."),
     "diagnose": ("diagnose", "Is it the policy, the layout or too little compute: metrics, log, GPUs."),
     "export": ("export", "A plan as a page with charts (.html) or a workbook (.xlsx)."),
     "app": ("app", "A planner in the browser: inputs as controls, verdicts live."),

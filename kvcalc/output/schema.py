@@ -18,6 +18,8 @@ from kvcalc.model_results import ModelResult
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
+from kvcalc.replay.describe_results import DescribeResult
+from kvcalc.replay.results import ReplayResult
 from kvcalc.results import (
     KV,
     UNLIMITED,
@@ -42,6 +44,8 @@ RESULTS: tuple[type[Result], ...] = (
     RankResult,
     SimulateResult,
     DiagnoseResult,
+    DescribeResult,
+    ReplayResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
