@@ -35,36 +35,38 @@ def bounds_of(op: str, args: "tuple[Node, ...]") -> Bounds:
     found = [arg.bounds for arg in args]
     rule = _RULES.get(op)
     bounds = ANYTHING if rule is None else rule(*found)
-    if op == "sub" and not bounds.not_negative and args[0].bounds.not_negative and _is_part(args[1], args[0]):
+    if op == "sub" and not bounds.not_negative and args[0].bounds.not_negative and is_part(args[1], args[0]):
         return Bounds(0.0, found[0].high, bounds.whole, _is_part_below(args[1], args[0]))
     return bounds
 
 
-def _is_part(part: "Node", whole: "Node") -> bool:
+def is_part(part: "Node", whole: "Node") -> bool:
     """Tell what is never more than a number of zero or more: its minimum with another, its whole blocks."""
     if part is whole:
         return True
-    if whole.op == "max" and any(_is_part(part, side) for side in whole.args):
+    if whole.op == "max" and any(is_part(part, side) for side in whole.args):
         return True
     if part.op == "min":
-        return any(_is_part(side, whole) for side in part.args)
+        return any(is_part(side, whole) for side in part.args)
+    if part.op == "floor":
+        return part.bounds.not_negative and is_part(part.args[0], whole)
     if part.op == "div":
-        return part.args[1].bounds.low >= 1 and _is_part(part.args[0], whole)
+        return part.args[1].bounds.low >= 1 and is_part(part.args[0], whole)
     if part.op == "if":
-        return all(_is_part(side, whole) for side in part.args[1:])
+        return all(is_part(side, whole) for side in part.args[1:])
     if part.op == "max":
-        return all(_is_part(side, whole) for side in part.args) or _is_part_below(part, whole)
+        return all(is_part(side, whole) for side in part.args) or _is_part_below(part, whole)
     if part.op == "const" and part.bounds.low <= 0:
         return True
     if part.op == "mul":
         count, block = part.args
         if block.bounds.high <= 1 and block.bounds.not_negative:
-            return _is_part(count, whole)
+            return is_part(count, whole)
         if count.bounds.high <= 1 and count.bounds.not_negative:
-            return _is_part(block, whole)
+            return is_part(block, whole)
         if count.op == "floor" and block.bounds.positive and count.args[0].op == "div":
             inner, unit = count.args[0].args
-            return unit is block and _is_part(inner, whole)
+            return unit is block and is_part(inner, whole)
     return _is_part_below(part, whole)
 
 

@@ -51,6 +51,7 @@ class Traced:
     """Stands where a number would."""
 
     __slots__ = ("node",)
+    __traced__ = True
     __array_ufunc__ = None  # numpy leaves operators to this class
     ndim = 0
     shape = ()
@@ -150,11 +151,15 @@ class Traced:
         return TRACE.holds(truth(node_of(self)))
 
     def __hash__(self) -> int:
-        node = node_of(self)
-        while node.op == "if" and node.kind != NUMBER:
-            TRACE.holds(node.args[0])
-            node = TRACE.resolved(node)
+        node = _one_of(node_of(self))
         return hash(node.value) if node.op == "const" else node.serial
+
+    def __getattr__(self, name: str) -> Any:
+        """Do as words do: of a choice between words, the one of this way."""
+        node = _one_of(node_of(self))
+        if name.startswith("__") or node.op != "const" or not isinstance(node.value, str):
+            raise AttributeError(name)
+        return getattr(node.value, name)
 
     def __index__(self) -> int:
         return int(TRACE.pinned(self.node, "a count that the layout is made of"))
@@ -184,6 +189,14 @@ class Traced:
     def is_integer(self) -> Any:  # noqa: ANN401
         """Tell a whole number."""
         return self == _operated("floor", self)
+
+
+def _one_of(node: Node) -> Node:
+    """Return the side of a choice that is taken on this way, unless it is between numbers."""
+    while node.op == "if" and node.kind != NUMBER:
+        TRACE.holds(node.args[0])
+        node = TRACE.resolved(node)
+    return node
 
 
 def _divided(a: Any, b: Any) -> Any:  # noqa: ANN401

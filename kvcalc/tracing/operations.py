@@ -2,6 +2,7 @@
 
 import math
 
+from kvcalc.tracing.bounds import is_part
 from kvcalc.tracing.expression import (
     FALSE,
     GRAPH,
@@ -146,6 +147,8 @@ def less(a: Node, b: Node) -> Node:
         return TRUE
     if a.bounds.high <= 0 and b.bounds.positive:
         return TRUE
+    if a.bounds.not_negative and is_part(b, a):
+        return FALSE
     return GRAPH.node("lt", (a, b), TRUTH)
 
 
@@ -160,6 +163,8 @@ def equal(a: Node, b: Node) -> Node:
         return TRUE
     if a.op == b.op == "const":
         return constant(bool(a.value == b.value))
+    if NOTHING in (a, b):
+        return missing(b if a is NOTHING else a)
     if TRUTH in (a.kind, b.kind):
         for one, other in ((a, b), (b, a)):
             if one.op == "const" and one.kind == TRUTH:
@@ -167,7 +172,7 @@ def equal(a: Node, b: Node) -> Node:
     for one, other in ((a, b), (b, a)):
         if one.op == "if" and other.op == "const" and (other.kind != NUMBER or _has_constants(one)):
             return choose(one.args[0], equal(one.args[1], other), equal(one.args[2], other))
-    if a.kind == b.kind == NUMBER and (
+    if {a.kind, b.kind} <= {NUMBER, MAYBE} and (
         a.bounds.low > b.bounds.high
         or b.bounds.low > a.bounds.high
         or (_is(a, 0) and b.bounds.positive)
@@ -187,20 +192,24 @@ def negate(a: Node) -> Node:
 
 def both(a: Node, b: Node) -> Node:
     """Return whether two truths hold."""
-    if FALSE in (a, b):
+    if FALSE in (a, b) or negate(a) is b:
         return FALSE
     if a is TRUE or a is b:
         return b
-    return a if b is TRUE else GRAPH.node("and", (a, b), TRUTH)
+    if b is TRUE or (a.op == "and" and b in a.args):
+        return a
+    return b if b.op == "and" and a in b.args else GRAPH.node("and", (a, b), TRUTH)
 
 
 def either(a: Node, b: Node) -> Node:
     """Return whether one of two truths holds."""
-    if TRUE in (a, b):
+    if TRUE in (a, b) or negate(a) is b:
         return TRUE
     if a is FALSE or a is b:
         return b
-    return a if b is FALSE else GRAPH.node("or", (a, b), TRUTH)
+    if b is FALSE or (a.op == "or" and b in a.args):
+        return a
+    return b if b.op == "or" and a in b.args else GRAPH.node("or", (a, b), TRUTH)
 
 
 def choose(cond: Node, yes: Node, no: Node) -> Node:
@@ -216,14 +225,23 @@ def choose(cond: Node, yes: Node, no: Node) -> Node:
     if no.op == "if" and no.args[0] is cond:
         no = no.args[2]
     if yes.kind == no.kind == TRUTH:
-        return either(both(cond, yes), both(negate(cond), no)) if TRUE in (yes, no) or FALSE in (
-            yes,
-            no,
-        ) else GRAPH.node("if", (cond, yes, no), TRUTH)
+        return _chosen_truth(cond, yes, no)
     if yes.op == no.op == "if" and yes.args[2] is no.args[2] and yes.args[1] is no.args[1]:
         return choose(choose(cond, yes.args[0], no.args[0]), yes.args[1], yes.args[2])
     kind = yes.kind if yes.kind == no.kind else MAYBE
     return GRAPH.node("if", (cond, yes, no), kind)
+
+
+def _chosen_truth(cond: Node, yes: Node, no: Node) -> Node:
+    if yes is TRUE:
+        return either(cond, no)
+    if no is TRUE:
+        return either(negate(cond), yes)
+    if yes is FALSE:
+        return both(negate(cond), no)
+    if no is FALSE:
+        return both(cond, yes)
+    return GRAPH.node("if", (cond, yes, no), TRUTH)
 
 
 def missing(a: Node) -> Node:

@@ -28,7 +28,28 @@ class CannotJoinError(Exception):
     """Two results that are not of one form."""
 
 
-Facts = Mapping[Node, bool]
+class Facts(dict[Node, bool]):
+    """Conditions that are known on a way; two ways with the same answers have the same key."""
+
+    _key: frozenset[tuple[Node, bool]] | None = None
+
+    def __setitem__(self, node: Node, answer: bool) -> None:
+        if self.get(node) is not answer:
+            self._key = None
+            super().__setitem__(node, answer)
+
+    def copy(self) -> "Facts":
+        """Return facts to add to."""
+        made = Facts(self)
+        made._key = self._key
+        return made
+
+    @property
+    def key(self) -> frozenset[tuple[Node, bool]]:
+        """What tells these facts from others."""
+        if self._key is None:
+            self._key = frozenset(self.items())
+        return self._key
 
 
 @dataclass
@@ -54,9 +75,10 @@ class Trace:
 
     inputs: Mapping[str, Any] = field(default_factory=dict)  # values now
     ways: list[Way] = field(default_factory=list)
-    facts: dict[Node, bool] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
     limits: list[Limit] = field(default_factory=list)
     values: dict[Node, Any] = field(default_factory=dict)  # of nodes, with the inputs as they are now
+    found: dict[Any, Any] = field(default_factory=dict)  # results, by function, arguments and facts
     tried: int = 0  # blocks around the place that take an error for an answer
 
     supposed: list[tuple[Node, bool]] = field(default_factory=list)  # beside what the ways were asked
@@ -64,7 +86,7 @@ class Trace:
     def supposing(self, node: Node, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Return what `run` gives where a condition holds."""
         before = self.facts
-        self.facts = dict(before)
+        self.facts = before.copy()
         self.supposed.append((node, True))
         self.assume(node, True)
         try:
@@ -233,9 +255,60 @@ TRACE = Trace()
 
 def started(inputs: Mapping[str, Any]) -> Trace:
     """Begin a trace with these values of the inputs."""
-    TRACE.inputs, TRACE.ways, TRACE.facts, TRACE.limits = inputs, [], {}, []
-    TRACE.values = {}
+    TRACE.inputs, TRACE.ways, TRACE.facts, TRACE.limits = inputs, [], Facts(), []
+    TRACE.values, TRACE.found = {}, {}
     return TRACE
+
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def remembered(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return what a function gives over all its ways, without running it again for the same question."""
+    key = _key_of(function, args, named)
+    known = None if key is None else TRACE.found.get(key)
+    if known is not None:
+        for node, answer in known.learnt:
+            TRACE.facts[node] = answer
+        return known.result
+    before, asked = TRACE.facts.copy(), sum(len(way.given) for way in TRACE.ways)
+    result = follow(function, *args, **named)
+    if key is not None and asked == sum(len(way.given) for way in TRACE.ways) and _is_kept(result):
+        learnt = tuple(item for item in TRACE.facts.items() if item[0] not in before)
+        TRACE.found[key] = _Found(result, learnt, (args, named))
+    return result
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A result, what its ways have taken for granted, and its arguments, whose places in memory it names."""
+
+    result: Any
+    learnt: tuple[tuple[Node, bool], ...]
+    arguments: Any
+
+
+def _key_of(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401
+    found: list[Any] = [function, TRACE.facts.key, TRACE.tried]
+    for value in (*args, *named.values()):
+        node = getattr(type(value), "__traced__", None) and value.node
+        if node:
+            found.append(node)
+        elif isinstance(value, _PLAIN):
+            found.append((type(value), value))
+        elif hasattr(value, "noted") or isinstance(value, (list, dict)):
+            return None
+        else:
+            found.append(id(value))
+    return (*found, *named)
+
+
+def _is_kept(result: Any) -> bool:  # noqa: ANN401
+    """Tell a result that nobody can change."""
+    if isinstance(result, tuple):
+        return all(map(_is_kept, result))
+    frozen = getattr(getattr(type(result), "__dataclass_params__", None), "frozen", False)
+    return isinstance(result, _PLAIN) or hasattr(type(result), "__traced__") or bool(frozen)
 
 
 @dataclass(frozen=True)
@@ -266,7 +339,7 @@ def follow(function: Callable[..., Any], *args: Any, **named: Any) -> Any:  # no
     while scripts:
         way = Way(scripts.pop())
         TRACE.ways.append(way)
-        TRACE.facts = dict(before)
+        TRACE.facts = before.copy()
         try:
             end: Any = _Value(function(*args, **named))
         except (KvcalcError, DeadEndError) as error:
@@ -283,7 +356,7 @@ def follow(function: Callable[..., Any], *args: Any, **named: Any) -> Any:  # no
         scripts.extend(way.others)
         if len(ends) > MOST_WAYS:
             raise TRACE.stop(f"{getattr(function, '__name__', 'a step')} has too many ways")
-    return _outcome(_tree(ends, 0))
+    return _outcome(_tree(ends, 0), getattr(function, "__qualname__", ""))
 
 
 def _tree(ends: list[tuple[tuple[tuple[Node, bool], ...], Any]], depth: int) -> Any:  # noqa: ANN401
@@ -320,16 +393,16 @@ def _same_error(a: Exception, b: Exception) -> bool:
     return type(a) is type(b) and str(a) == str(b)
 
 
-def _outcome(end: Any) -> Any:  # noqa: ANN401
+def _outcome(end: Any, where: str = "") -> Any:  # noqa: ANN401
     """Return or raise the end of this way; a fork asks the caller's own way."""
     while isinstance(end, _Fork):
-        end = end.yes if _chosen(end) else end.no
+        end = end.yes if _chosen(end, where) else end.no
     if isinstance(end, _Raised):
         raise end.error
     return end.value
 
 
-def _chosen(fork: _Fork) -> bool:
+def _chosen(fork: _Fork, where: str) -> bool:
     """Return which side of a fork to go on with: of results that cannot be joined, the one of now.
 
     Where an error is an answer, the caller follows both sides.  Elsewhere the graph ends at the error.
@@ -348,7 +421,7 @@ def _chosen(fork: _Fork) -> bool:
         answer = bool(TRACE.now(fork.cond))
     except (ArithmeticError, ValueError, TypeError, KeyError):
         raise TRACE.stop("the answer takes another form") from None
-    TRACE.require(fork.cond if answer else negate(fork.cond), "the answer has other rows")
+    TRACE.require(fork.cond if answer else negate(fork.cond), f"the answer has other rows ({where})")
     return answer
 
 

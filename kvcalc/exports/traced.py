@@ -1,0 +1,308 @@
+"""One plan on traced numbers: every figure of its answer as a graph over the inputs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from kvcalc.api import plan_calls
+from kvcalc.catalog import models
+from kvcalc.catalog.scenarios import Question, Said, read_value
+from kvcalc.exports.inputs import (
+    Input,
+    Inputs,
+    collected,
+    hardware_leaf,
+    model_leaf,
+    traced_said,
+    with_optional,
+)
+from kvcalc.keys import TIER_UNITS, Key
+from kvcalc.results import PlanResult
+from kvcalc.tracing.builtin import refuse
+from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
+from kvcalc.tracing.lifting import lifted
+from kvcalc.tracing.mirror import Mirror
+from kvcalc.tracing.number import Traced, node_of, plain
+from kvcalc.tracing.operations import either, equal, less, negate, truth
+from kvcalc.tracing.paths import TRACE, condition_of, follow, started
+
+NOT_LIVE: Mapping[str, str] = MappingProxyType(
+    {
+        "flips": "searched on a grid of values",
+        "tornado": "sorted by what they do; the sheet Sensitivity has its own table",
+        "offload.split": "searched over all ways to divide a prefix",
+        "offload.layer_group": "searched over all numbers of layers",
+        "offload.layerwise_total": "searched over all numbers of layers",
+        "offload.break_even_tokens": "searched on a grid of lengths",
+    }
+)
+"""Figures of a plan that no cell computes, with the reason."""
+
+_EXPERT_BATCH = "with experts it is found by iteration; `kvcalc plan` has it"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A warning or an assumption, and where it holds."""
+
+    kind: str  # warning or assumption
+    text: str  # with marks of traced numbers
+    where: Node
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that the whole workbook rests on."""
+
+    reason: str
+    holds: Node
+
+
+@dataclass(frozen=True)
+class TracedPlan:
+    """What a workbook is made of."""
+
+    real: PlanResult
+    result: Any  # a PlanResult whose numbers are traced
+    streaming: tuple[tuple[Node, Any], ...]  # rows that there are only where the load does not fit
+    inputs: tuple[Input, ...]
+    notes: tuple[Note, ...]
+    checks: tuple[Check, ...]
+    model: str
+    machine: str
+
+
+class Book:
+    """Stands for the notebook of a plan: what it notes holds where its code ran."""
+
+    sources: Mapping[str, Any] = MappingProxyType({})
+    calls: tuple[Any, ...] = ()
+
+    def __init__(self) -> None:
+        self.kept = False
+        self.noted: list[tuple[str, str, tuple[tuple[Node, bool], ...]]] = []
+        _BOOKS.append(self)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Nothing; that it is asked for says that this book is the plan's own."""
+        self.kept = True
+        return ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Nothing, as `warnings`."""
+        return self.warnings
+
+    def source(self, key: str, source: Any) -> None:  # noqa: ANN401
+        """Pass over a source: the real plan has them all."""
+
+    def warn(self, text: str) -> None:
+        """Note a warning."""
+        self.noted.append(("warning", text, TRACE.condition))
+
+    def assume(self, text: str) -> None:
+        """Note an assumption."""
+        self.noted.append(("assumption", text, TRACE.condition))
+
+    def run(self, formula: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401
+        """Call a formula."""
+        return formula(**arguments)
+
+
+_BOOKS: list[Book] = []
+
+
+@dataclass
+class _Run:
+    """One trace in progress."""
+
+    inputs: Inputs
+    streaming: list[tuple[Node, tuple[Any, ...]]] = field(default_factory=list)
+
+    def mirror(self) -> Mirror:
+        """Return the mirror, with what a graph cannot follow left out by name."""
+        mirror = Mirror(
+            {
+                "kvcalc.formulas._domain": {"refuse": refuse},
+                "kvcalc.planning.notebook": {"Notebook": Book},
+                "kvcalc.planning.uncertainty": {"tornado": lambda gains: ()},
+                "kvcalc.planning.offload.prefix": {"_shortest": lambda *_: None},
+                "kvcalc.planning.offload.rows": {"_layerwise": lambda *_: (None, None)},
+                "kvcalc.catalog.scenarios": {"read_value": _read},
+            }
+        )
+        checks = mirror.load("kvcalc.engines.checks")
+        checks.check_ranks = _check_ranks(checks._divides)
+        plan = mirror.load("kvcalc.planning.plan")
+        plan.flips_of = lambda *_: ()
+        plan.with_splits = lambda speed, rows: rows
+        plan.offload_rows = self._offload(plan.offload_rows)
+        plan.judged_plan = self._judged(plan.judged_plan)
+        decode = mirror.load("kvcalc.planning.decode").DecodeModel
+        decode.compute_bound = _compute_bound(decode.compute_bound)
+        scenarios = mirror.load("kvcalc.catalog.scenarios")
+        scenarios.tier_of = self._tier(scenarios.tier_of)
+        return mirror
+
+    def _tier(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """Read a tier, and trace its numbers."""
+
+        def tier_of(name: str, said: Mapping[str, Said]) -> Any:  # noqa: ANN401
+            made = own(name, said)
+            live = [key for key in said if key in TIER_UNITS and key != "shared_by"]
+            return replace(made, **{key: self.inputs.tier(name, key, getattr(made, key)) for key in live})
+
+        return tier_of
+
+    def _offload(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """Answer the tiers twice: as the load fits, and for what streams where it does not."""
+
+        def offload_rows(scenario: Any, speed: Any, capacity: Any, decode: Any, book: Any) -> Any:  # noqa: ANN401
+            short = less(constant(0), node_of(capacity.shortfall))
+            self.streaming.clear()
+            if TRACE.known(short) is not None:
+                return own(scenario, speed, capacity, decode, book)
+
+            def rows() -> Any:  # noqa: ANN401
+                return own(scenario, speed, capacity, decode, book)
+
+            kept = TRACE.supposing(negate(short), rows)
+            more = TRACE.supposing(short, rows)
+            self.streaming.append((short, tuple(row for row in more if row.mode != "prefix_store")))
+            return kept
+
+        return offload_rows
+
+    def _judged(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """Judge the rows by their ranges, and those that stream apart from them."""
+
+        def judged_plan(
+            scenario: Any, speed: Any, rows: Any, capacity: Any, decode: Any, book: Any  # noqa: ANN401
+        ) -> Any:  # noqa: ANN401
+            for place, (short, streaming) in enumerate(self.streaming):
+                judged, _ = TRACE.supposing(
+                    short, lambda part=streaming: own(scenario, speed, part, capacity, decode, book)
+                )
+                self.streaming[place] = short, judged
+            return own(scenario, speed, rows, capacity, decode, book)
+
+        return judged_plan
+
+
+def _read(key: Key, said: Said) -> Any:  # noqa: ANN401
+    return said.value if isinstance(said.value, Traced) else read_value(key, said)
+
+
+def _check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
+    """Return the check of tensor parallelism by the engine's rule, without the list of what is valid."""
+
+    def check_ranks(shape: Any, settings: Any, ranks: Any) -> None:  # noqa: ANN401
+        heads = [part.kv_heads for part in shape.components_for(settings.engine) if part.kv_heads]
+        good = follow(lambda: plain(truth(node_of(divides(ranks, shape.query_heads, heads)))))
+        node = either(equal(node_of(ranks), constant(1)), node_of(good))
+        if TRACE.known(node) is None:
+            TRACE.require(node, "tp divides the heads")
+
+    return check_ranks
+
+
+def _compute_bound(own: Callable[..., Any]) -> Callable[..., Any]:
+    def compute_bound(self: Any, context: Any, book: Any) -> Any:  # noqa: ANN401
+        if self.parameters is not None and self.parameters.experts:
+            return None, _EXPERT_BATCH
+        return own(self, context, book)
+
+    return compute_bound
+
+
+def trace_plan(question: Question) -> TracedPlan:
+    """Return the plan of a question as graphs over its inputs.
+
+    Raises
+    ------
+    SettingsError
+        If the question cannot be answered, or asks for what no graph can say.
+    """
+    real, _ = plan_calls(question)
+    inputs = collected(question)
+    run = _Run(inputs)
+    mirror = run.mirror()
+    _BOOKS.clear()
+    traced, ranges = traced_said(inputs)
+    hardware = lifted(mirror, inputs.real.hardware, "", hardware_leaf(inputs))
+    model = lifted(mirror, models.load(str(question.model)), "", model_leaf(inputs))
+    draft = _draft(question, mirror)
+    started(inputs.values)
+    _order_bands(inputs)
+
+    def answer() -> Any:  # noqa: ANN401
+        scenarios = mirror.load("kvcalc.catalog.scenarios")
+        built = scenarios.build(_mirrored(scenarios, traced), model, hardware, draft)
+        built = _with_ranges(with_optional(inputs, built), ranges)
+        return mirror.load("kvcalc.planning.plan").Plan(built).answer()[0]
+
+    result = follow(answer)
+    return TracedPlan(
+        real=real,
+        result=result,
+        streaming=tuple((short, row) for short, rows in run.streaming for row in rows),
+        inputs=tuple(inputs.found.values()),
+        notes=_notes(),
+        checks=_checks(),
+        model=str(inputs.real.model.name),
+        machine=inputs.real.hardware.name,
+    )
+
+
+def _draft(question: Question, mirror: Mirror) -> Any:  # noqa: ANN401
+    if "draft" not in question.said:
+        return None
+    return lifted(mirror, models.load(str(question.said["draft"].value)), "", lambda _, value: value)
+
+
+def _mirrored(scenarios: Any, question: Question) -> Any:  # noqa: ANN401
+    """Return a question of the mirror's own class."""
+    return scenarios.Question(
+        question.model, question.hardware, question.said, question.tiers, question.replaced
+    )
+
+
+def _with_ranges(built: Any, ranges: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    def ranged(tier: Any) -> Any:  # noqa: ANN401
+        found = ranges.get(f"tiers.{tier.name}.bandwidth")
+        return tier if found is None else replace(tier, bandwidth_range=(found.low, found.high))
+
+    return replace(built, tiers=tuple(map(ranged, built.tiers)), ranges=ranges)
+
+
+def _order_bands(inputs: Inputs) -> None:
+    """Take for granted that the ends of a share lie around its middle, and are not one and the same.
+
+    Ends that are the same change no figure: the share then is an input whose range is a point.
+    """
+    for name in ("prefill_efficiency", "decode_efficiency", "attention_efficiency"):
+        ends = [inputs.found[key].node for end in ("low", "mid", "high") if (key := f"{name}.{end}") in inputs.found]
+        if len(ends) == 3:
+            low, middle, high = ends
+            for below, above in ((low, middle), (middle, high)):
+                TRACE.require(negate(less(above, below)), f"{name}: low, mid and high are in this order")
+            if inputs.found[f"{name}.low"].value != inputs.found[f"{name}.high"].value:
+                TRACE.assume(equal(low, high), False)
+
+
+def _notes() -> tuple[Note, ...]:
+    found: dict[tuple[str, str], Node] = {}
+    for book in _BOOKS:
+        for kind, text, where in book.noted if book.kept else ():
+            found[kind, text] = either(found.get((kind, text), FALSE), condition_of(where))
+    return tuple(Note(kind, text, where) for (kind, text), where in found.items())
+
+
+def _checks() -> tuple[Check, ...]:
+    """Return the conditions that the graph rests on, each of them once."""
+    found: dict[Node, str] = {}
+    for limit in TRACE.limits:
+        found.setdefault(condition_of(limit.where), limit.reason)
+    return tuple(Check(reason, negate(bad)) for bad, reason in found.items() if negate(bad) is not TRUE)
