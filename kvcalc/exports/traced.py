@@ -71,6 +71,7 @@ class TracedPlan:
     checks: tuple[Check, ...]
     model: str
     machine: str
+    labels: Mapping[Node, tuple[str, str]]
 
 
 class Book:
@@ -253,6 +254,7 @@ def trace_plan(question: Question) -> TracedPlan:
         checks=_checks(),
         model=str(inputs.real.model.name),
         machine=inputs.real.hardware.name,
+        labels=dict(TRACE.labels),
     )
 
 

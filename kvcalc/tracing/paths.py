@@ -79,6 +79,7 @@ class Trace:
     limits: list[Limit] = field(default_factory=list)
     values: dict[Node, Any] = field(default_factory=dict)  # of nodes, with the inputs as they are now
     found: dict[Any, Any] = field(default_factory=dict)  # results, by function, arguments and facts
+    labels: dict[Node, tuple[str, str]] = field(default_factory=dict)  # what computed a node, and what it is
     tried: int = 0  # blocks around the place that take an error for an answer
 
     supposed: list[tuple[Node, bool]] = field(default_factory=list)  # beside what the ways were asked
@@ -256,7 +257,7 @@ TRACE = Trace()
 def started(inputs: Mapping[str, Any]) -> Trace:
     """Begin a trace with these values of the inputs."""
     TRACE.inputs, TRACE.ways, TRACE.facts, TRACE.limits = inputs, [], Facts(), []
-    TRACE.values, TRACE.found = {}, {}
+    TRACE.values, TRACE.found, TRACE.labels = {}, {}, {}
     return TRACE
 
 
@@ -273,6 +274,7 @@ def remembered(function: Callable[..., Any], args: tuple[Any, ...], named: dict[
         return known.result
     before, asked = TRACE.facts.copy(), sum(len(way.given) for way in TRACE.ways)
     result = follow(function, *args, **named)
+    _label(function, result)
     if key is not None and asked == sum(len(way.given) for way in TRACE.ways) and _is_kept(result):
         learnt = tuple(item for item in TRACE.facts.items() if item[0] not in before)
         TRACE.found[key] = _Found(result, learnt, (args, named))
@@ -286,6 +288,18 @@ class _Found:
     result: Any
     learnt: tuple[tuple[Node, bool], ...]
     arguments: Any
+
+
+def _label(function: Callable[..., Any], result: Any) -> None:  # noqa: ANN401
+    """Note which function gave a number first, with the first line of what it says of itself."""
+    name = f"{function.__module__}.{function.__qualname__}".removeprefix("kvcalc.")
+    about = (function.__doc__ or "").strip().partition("\n")[0]
+    if hasattr(type(result), "__traced__"):
+        TRACE.labels.setdefault(result.node, (name, about))
+    elif hasattr(result, "__dataclass_fields__"):
+        for field_name, value in vars(result).items():
+            if hasattr(type(value), "__traced__"):
+                TRACE.labels.setdefault(value.node, (f"{name}: {field_name}", about))
 
 
 def _key_of(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -1,0 +1,67 @@
+"""A plan as a workbook of live formulas: change an input, and every verdict follows.
+
+The formulas are the graph of the plan's own code (`kvcalc.exports.traced`), cut into steps.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from kvcalc.errors import SettingsError
+
+if TYPE_CHECKING:
+    from kvcalc.catalog.scenarios import Question
+
+
+def write(question: "Question", path: str) -> None:
+    """Answer a plan and write it as a workbook, whole or not at all.
+
+    Raises
+    ------
+    SettingsError
+        If XlsxWriter is missing, the plan cannot be answered or the file cannot be written.
+    """
+    xlsxwriter = _xlsxwriter()
+    from kvcalc.documents import replacing
+    from kvcalc.exports.traced import trace_plan
+
+    plan = trace_plan(question)
+    with replacing(path) as beside:
+        book = xlsxwriter.Workbook(str(beside), {"strings_to_formulas": False, "strings_to_urls": False})
+        _fill(book, plan)
+        book.close()
+
+
+def _xlsxwriter() -> Any:  # noqa: ANN401 - a module without types
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise SettingsError("a workbook needs XlsxWriter: pip install 'kvcalc[xlsx]'") from None
+    return xlsxwriter
+
+
+def _fill(book: Any, plan: Any) -> None:  # noqa: ANN401
+    """Write all sheets."""
+    from kvcalc import __version__
+    from kvcalc.exports.workbook import sheets
+    from kvcalc.exports.workbook.answers import answers_sheet, note_nodes, validity, verdict_nodes
+    from kvcalc.exports.workbook.figures import figures_of
+    from kvcalc.exports.workbook.sensitivity import sensitivity_sheets
+    from kvcalc.exports.workbook.writing import Cells
+
+    figures = figures_of(plan)
+    by_key = {item.key: item for item in figures}
+    valid = validity(plan.checks)
+    extra = verdict_nodes(by_key, valid)
+    notes = [node for _, node in note_nodes(plan.notes)]
+    checks = [check.holds for check in plan.checks]
+    live = [item.node for item in figures if item.live]
+    cells = Cells.of(plan, book, [*live, *checks, *extra.values(), *notes], figures)
+    book.set_properties({"title": f"{plan.model} on {plan.machine}", "comments": f"kvcalc {__version__}"})
+    book.set_calc_mode("auto")
+    answers_sheet(cells, by_key, extra)
+    sheets.inputs_sheet(cells)
+    for name, parts in sheets.SHEETS.items():
+        sheets.part_sheet(cells, name, [item for item in figures if item.part in parts])
+    sensitivity_sheets(cells, by_key)
+    sheets.sources_sheet(cells)
+    sheets.checks_sheet(cells)
+    sheets.steps_sheet(cells)
