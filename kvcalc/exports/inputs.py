@@ -1,6 +1,6 @@
 """Which numbers of a question are inputs of its workbook: what was said, the machine's, and the model's."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,17 +21,19 @@ from kvcalc.tracing.bounds import (
     SHARE,
     Bounds,
 )
-from kvcalc.tracing.expression import GRAPH, Node
+from kvcalc.tracing.expression import GRAPH, Node, constant
 from kvcalc.tracing.number import Traced
+from kvcalc.tracing.operations import choose, missing, negate
+from kvcalc.tracing.paths import TRACE
 
 DEFAULTS: Mapping[str, float] = {
     **{"prompt": 4096, "generate": 512, "concurrency": 1, "hit_rate": 1.0},
-    **{"queue": 0.0, "convert": 0.0, "sync": 0.0},
+    **{"convert": 0.0, "sync": 0.0},
 }
 """Inputs that every workbook has, whether they were said or not, with what they are unsaid."""
 
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
-    "overrides": ("utilization", "prefill", "prefill_rate", "setup", "window", "price"),
+    "overrides": ("queue", "utilization", "prefill", "prefill_rate", "setup", "window", "price"),
     "workload": ("rate", "cached"),
     "settings": ("max_batched_tokens", "max_seqs"),
 }
@@ -192,14 +194,13 @@ def traced_said(inputs: Inputs) -> tuple[Question, dict[str, Any]]:
     settled, ranges = settle(inputs.question)
     said: dict[str, Said] = {}
     for name, item in settled.said.items():
-        key = next(key for key in KEYS if key.name == name)
+        key = _key(name)
         value = read_value(key, item)
         numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
         live = numeric and name not in STRUCTURE
         said[name] = replace(item, value=inputs.said(key, value)) if live else item
     for name, default in _defaults(inputs.real, said).items():
-        key = next(key for key in KEYS if key.name == name)
-        said[name] = Said(inputs.said(key, default), name, numbers=True)
+        said[name] = Said(inputs.said(_key(name), default), name, numbers=True)
     return replace(settled, said=said), {name: _traced_range(inputs, name, item) for name, item in ranges.items()}
 
 
@@ -209,8 +210,8 @@ def _traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
 
 
 def _defaults(real: Scenario, said: Mapping[str, Any]) -> dict[str, float]:
-    """Return the inputs that were not said and yet are shown; saying a queue would turn waiting off."""
-    found = {name: value for name, value in DEFAULTS.items() if name not in said and name != "queue"}
+    """Return the inputs that were not said and yet are shown."""
+    found = {name: value for name, value in DEFAULTS.items() if name not in said}
     if "tp" not in said and "gpus" not in said and real.hardware.node is None:
         found["tp"] = 1
     if "dp" not in said and not real.settings.dp_attention and real.settings.ep == 1:
@@ -220,16 +221,42 @@ def _defaults(real: Scenario, said: Mapping[str, Any]) -> dict[str, float]:
 
 def with_optional(inputs: Inputs, built: Any) -> Any:  # noqa: ANN401 - a scenario of the mirror
     """Return the scenario with blank inputs where nothing was said."""
-    changed = {}
+    changed: dict[str, Any] = {}
+    blank: dict[str, Node] = {}
     for part, names in OPTIONAL.items():
-        whole = getattr(built, part)
-        values = {
-            name: inputs.said(next(key for key in KEYS if key.name == name), None, optional=True)
-            for name in names
-            if getattr(whole, name) is None
-        }
+        whole, values = getattr(built, part), {}
+        for name in names:
+            unsaid = getattr(whole, name)
+            if unsaid is None or (name == "queue" and name not in built.given):
+                found = inputs.said(_key(name), None, optional=True)
+                blank[name] = found.node
+                values[name] = found if unsaid is None else _or_else(found, unsaid)
         changed[part] = replace(whole, **values)
-    return replace(built, **changed)
+    return replace(built, **changed, given=_Given(built.given, blank))
+
+
+def _key(name: str) -> Key:
+    return next(key for key in KEYS if key.name == name)
+
+
+def _or_else(found: Traced, unsaid: float) -> Any:  # noqa: ANN401
+    """Return an optional input, or what holds where it is blank."""
+    return Traced(choose(missing(found.node), constant(unsaid), found.node))
+
+
+class _Given(frozenset[str]):
+    """The keys that were said; an optional one is said where it is not blank."""
+
+    blank: Mapping[str, Node]
+
+    def __new__(cls, said: Iterable[str], blank: Mapping[str, Node]) -> "_Given":
+        made = super().__new__(cls, said)
+        made.blank = blank
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        node = self.blank.get(str(name))
+        return super().__contains__(name) if node is None else TRACE.holds(negate(missing(node)))
 
 
 Leaf = Callable[[str, Any], Any]

@@ -1,7 +1,8 @@
 """One plan on traced numbers: every figure of its answer as a graph over the inputs."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -39,7 +40,7 @@ NOT_LIVE: Mapping[str, str] = MappingProxyType(
 )
 """Figures of a plan that no cell computes, with the reason."""
 
-_EXPERT_BATCH = "with experts it is found by iteration; `kvcalc plan` has it"
+EXPERT_BATCH = "with experts it is found by iteration; `kvcalc plan` has it"
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ class _Run:
         )
         checks = mirror.load("kvcalc.engines.checks")
         checks.check_ranks = _check_ranks(checks._divides)
+        gains = mirror.load("kvcalc.planning.gains")
+        gains.pace_input = _pace_input(gains)
         plan = mirror.load("kvcalc.planning.plan")
         plan.flips_of = lambda *_: ()
         plan.with_splits = lambda speed, rows: rows
@@ -196,6 +199,29 @@ def _read(key: Key, said: Said) -> Any:  # noqa: ANN401
     return said.value if isinstance(said.value, Traced) else read_value(key, said)
 
 
+def _pace_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
+    """Return the range of the share that leads, also where its ends are the same and change nothing."""
+
+    def pace_input(paces: Any) -> Any:  # noqa: ANN401
+        open_ends = []
+        for item in fields(gains.Pace):
+            low, middle, high = gains._ends(paces, item.name)
+            same = equal(node_of(low), node_of(high))
+            if TRACE.known(same) is not True:
+                open_ends.append((item.name, low, middle, high, same))
+        if not open_ends:
+            return {}
+        name, low, middle, high, same = open_ends[0]
+        for *_, other in open_ends[1:]:
+            # Shares that lead have a width wherever those behind them have one.
+            if TRACE.known(either(negate(same), other)) is None:
+                TRACE.require(either(negate(same), other), "prefill_efficiency is a range if the others are")
+        most = 1.0 if name in gains._SHARES else math.inf
+        return {gains._pace_key(name): gains.Range(low, middle, high, most)}
+
+    return pace_input
+
+
 def _check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
     """Return the check of tensor parallelism by the engine's rule, without the list of what is valid."""
 
@@ -212,7 +238,7 @@ def _check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
 def _compute_bound(own: Callable[..., Any]) -> Callable[..., Any]:
     def compute_bound(self: Any, context: Any, book: Any) -> Any:  # noqa: ANN401
         if self.parameters is not None and self.parameters.experts:
-            return None, _EXPERT_BATCH
+            return None, EXPERT_BATCH
         return own(self, context, book)
 
     return compute_bound
@@ -280,18 +306,13 @@ def _with_ranges(built: Any, ranges: Mapping[str, Any]) -> Any:  # noqa: ANN401
 
 
 def _order_bands(inputs: Inputs) -> None:
-    """Take for granted that the ends of a share lie around its middle, and are not one and the same.
-
-    Ends that are the same change no figure: the share then is an input whose range is a point.
-    """
+    """Take for granted that the ends of a share lie around its middle."""
     for name in ("prefill_efficiency", "decode_efficiency", "attention_efficiency"):
         ends = [inputs.found[key].node for end in ("low", "mid", "high") if (key := f"{name}.{end}") in inputs.found]
         if len(ends) == 3:
             low, middle, high = ends
             for below, above in ((low, middle), (middle, high)):
                 TRACE.require(negate(less(above, below)), f"{name}: low, mid and high are in this order")
-            if inputs.found[f"{name}.low"].value != inputs.found[f"{name}.high"].value:
-                TRACE.assume(equal(low, high), False)
 
 
 def _notes() -> tuple[Note, ...]:

@@ -21,6 +21,9 @@ class Bounds(NamedTuple):
         return self.low >= 0 or self.positive
 
 
+DEEPEST = 6
+"""Steps into an expression after which a proof is given up [1]."""
+
 ANYTHING = Bounds()
 POSITIVE = Bounds(0.0, math.inf, False, True)
 NOT_NEGATIVE = Bounds(0.0)
@@ -40,46 +43,50 @@ def bounds_of(op: str, args: "tuple[Node, ...]") -> Bounds:
     return bounds
 
 
-def is_part(part: "Node", whole: "Node") -> bool:
+def is_part(part: "Node", whole: "Node", deep: int = DEEPEST) -> bool:
     """Tell what is never more than a number of zero or more: its minimum with another, its whole blocks."""
     if part is whole:
         return True
-    if whole.op == "max" and any(is_part(part, side) for side in whole.args):
+    if not deep:
+        return False
+    if whole.op == "max" and any(is_part(part, side, deep - 1) for side in whole.args):
         return True
     if part.op == "min":
-        return any(is_part(side, whole) for side in part.args)
+        return any(is_part(side, whole, deep - 1) for side in part.args)
     if part.op == "floor":
-        return part.bounds.not_negative and is_part(part.args[0], whole)
+        return part.bounds.not_negative and is_part(part.args[0], whole, deep - 1)
     if part.op == "div":
-        return part.args[1].bounds.low >= 1 and is_part(part.args[0], whole)
+        return part.args[1].bounds.low >= 1 and is_part(part.args[0], whole, deep - 1)
     if part.op == "if":
-        return all(is_part(side, whole) for side in part.args[1:])
+        return all(is_part(side, whole, deep - 1) for side in part.args[1:])
     if part.op == "max":
-        return all(is_part(side, whole) for side in part.args) or _is_part_below(part, whole)
+        return all(is_part(side, whole, deep - 1) for side in part.args) or _is_part_below(part, whole, deep - 1)
     if part.op == "const" and part.bounds.low <= 0:
         return True
     if part.op == "mul":
         count, block = part.args
         if block.bounds.high <= 1 and block.bounds.not_negative:
-            return is_part(count, whole)
+            return is_part(count, whole, deep - 1)
         if count.bounds.high <= 1 and count.bounds.not_negative:
-            return is_part(block, whole)
+            return is_part(block, whole, deep - 1)
         if count.op == "floor" and block.bounds.positive and count.args[0].op == "div":
             inner, unit = count.args[0].args
-            return unit is block and is_part(inner, whole)
-    return _is_part_below(part, whole)
+            return unit is block and is_part(inner, whole, deep - 1)
+    return _is_part_below(part, whole, deep - 1)
 
 
-def _is_part_below(part: "Node", whole: "Node") -> bool:
+def _is_part_below(part: "Node", whole: "Node", deep: int = DEEPEST) -> bool:
     """Tell all but the last of the blocks that cover a number: never as much as the number itself."""
+    if not deep:
+        return False
     if part.op == "sub" and part.args[0] is whole and part.args[1].bounds.positive:
         return True
     if part.op == "max":
-        return whole.bounds.positive and any(_is_part_below(side, whole) for side in part.args) and all(
-            side.op == "const" and side.bounds.high <= 0 or _is_part_below(side, whole) for side in part.args
+        return whole.bounds.positive and any(_is_part_below(side, whole, deep - 1) for side in part.args) and all(
+            side.op == "const" and side.bounds.high <= 0 or _is_part_below(side, whole, deep - 1) for side in part.args
         )
     if part.op == "min":
-        return any(_is_part_below(side, whole) for side in part.args)
+        return any(_is_part_below(side, whole, deep - 1) for side in part.args)
     if part.op != "mul" or not whole.bounds.positive:
         return False
     steps, block = part.args

@@ -172,6 +172,13 @@ def equal(a: Node, b: Node) -> Node:
     for one, other in ((a, b), (b, a)):
         if one.op == "if" and other.op == "const" and (other.kind != NUMBER or _has_constants(one)):
             return choose(one.args[0], equal(one.args[1], other), equal(one.args[2], other))
+    for one in (a, b):
+        if one.op == "input" and one.kind == MAYBE:  # a blank cell would be equal to zero
+            return both(negate(missing(one)), _same(a, b))
+    return _same(a, b)
+
+
+def _same(a: Node, b: Node) -> Node:
     if {a.kind, b.kind} <= {NUMBER, MAYBE} and (
         a.bounds.low > b.bounds.high
         or b.bounds.low > a.bounds.high

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvcalc.bodies import public, units_of
-from kvcalc.exports.traced import NOT_LIVE, TracedPlan
+from kvcalc.exports.traced import EXPERT_BATCH, NOT_LIVE, TracedPlan
 from kvcalc.results import PlanResult
 from kvcalc.tracing.expression import NOTHING, Node, constant
 from kvcalc.tracing.number import is_leaf, node_of
@@ -16,6 +16,10 @@ PARTS = (
     *("cost_per_million_tokens", "fleet", "transfer", "host"),
 )
 """Parts of a plan that a workbook shows, in order."""
+
+
+ITERATED = ("decode.compute_bound_batch", "decode.reason")
+"""Figures that are found by iteration where a model has experts."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ def figures_of(plan: TracedPlan) -> tuple[Figure, ...]:
             Figure(key, node, _unit(units, key), part, key.rpartition(".")[2])
             for key, node in _leaves(getattr(plan.result, part), part)
         ]
-    return tuple(item for item in found if _plain_key(item.key) not in NOT_LIVE)
+    left_out = {*NOT_LIVE, *(ITERATED if plan.result.decode.reason == EXPERT_BATCH else ())}
+    return tuple(item for item in found if _plain_key(item.key) not in left_out)
 
 
 def _offload(plan: TracedPlan, units: dict[str, str]) -> Iterator[Figure]:
