@@ -23,7 +23,7 @@ from kvcalc.tracing.bounds import (
 )
 from kvcalc.tracing.expression import GRAPH, Node, constant
 from kvcalc.tracing.number import Traced
-from kvcalc.tracing.operations import choose, missing, negate
+from kvcalc.tracing.operations import choose, equal, missing, negate
 from kvcalc.tracing.paths import TRACE
 
 DEFAULTS: Mapping[str, float] = {
@@ -205,8 +205,17 @@ def traced_said(inputs: Inputs) -> tuple[Question, dict[str, Any]]:
 
 
 def _traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
+    """Return a range around a traced middle; another number than the exported one is taken as exact."""
     found = inputs.found.get(name)
-    return replace(item, middle=Traced(found.node)) if found is not None else item
+    if found is None:
+        return item
+    low, high = (_end_of(found, end) for end in (item.low, item.high))
+    return replace(item, low=low, middle=Traced(found.node), high=high)
+
+
+def _end_of(found: Input, end: float) -> Any:  # noqa: ANN401
+    """Return an end of the range of an input, which holds for the exported value alone."""
+    return Traced(choose(equal(found.node, constant(found.value)), constant(end), found.node))
 
 
 def _defaults(real: Scenario, said: Mapping[str, Any]) -> dict[str, float]:
@@ -268,7 +277,10 @@ def hardware_leaf(inputs: Inputs) -> Leaf:
     kept = {"device.compute_capability", "device.marketed_capacity"}
 
     def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
-        whole, _, end = path.rpartition(".")
+        whole, _, _ = path.rpartition(".")
+        ranged = whole.removeprefix("provenance.").removesuffix(".range")
+        if whole.endswith(".range") and ranged in units and ranged in inputs.found:
+            return _end_of(inputs.found[ranged], value)
         if isinstance(getattr(inputs.real.hardware, whole, None), Band):
             return inputs.hardware(path, value, "1")
         key = path.removeprefix("node.")

@@ -1,6 +1,7 @@
 """One plan on traced numbers: every figure of its answer as a graph over the inputs."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from typing import Any
 from kvcalc.api import plan_calls
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said, read_value
+from kvcalc.errors import SettingsError
 from kvcalc.exports.inputs import (
     Input,
     Inputs,
@@ -25,8 +27,8 @@ from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
 from kvcalc.tracing.number import Traced, node_of, plain
-from kvcalc.tracing.operations import either, equal, less, negate, truth
-from kvcalc.tracing.paths import TRACE, condition_of, follow, started
+from kvcalc.tracing.operations import either, equal, less, negate, operate, truth
+from kvcalc.tracing.paths import TRACE, DeadEndError, condition_of, follow, started
 
 NOT_LIVE: Mapping[str, str] = MappingProxyType(
     {
@@ -137,6 +139,7 @@ class _Run:
         )
         checks = mirror.load("kvcalc.engines.checks")
         checks.check_ranks = _check_ranks(checks._divides)
+        mirror.load("kvcalc.engines.llamacpp").LlamaCppLayout._largest = _largest
         gains = mirror.load("kvcalc.planning.gains")
         gains.pace_input = _pace_input(gains)
         plan = mirror.load("kvcalc.planning.plan")
@@ -197,6 +200,22 @@ class _Run:
 
 def _read(key: Key, said: Said) -> Any:  # noqa: ANN401
     return said.value if isinstance(said.value, Traced) else read_value(key, said)
+
+
+def _largest(layout: Any, size: Any, step: Any) -> Any:  # noqa: ANN401
+    """Return the largest context of llama.cpp whose buffers fit: where its windows are full, by a division.
+
+    What the search of the real layout looks for is checked for the result, whatever led to it.
+    """
+    far = 2**24 * step
+    slope = (layout.total(2 * far) - layout.total(far)) / far
+    count = (size - (layout.total(far) - slope * far)) / slope // step
+    low = plain(operate("max", constant(0), node_of(count))) * step
+    fits = either(equal(node_of(low), constant(0)), node_of(layout.total(low) <= size))
+    for node in (fits, node_of(layout.total(low + step) > size)):
+        if TRACE.known(node) is None:
+            TRACE.require(node, "the context is longer than every window")
+    return low
 
 
 def _pace_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
@@ -270,7 +289,7 @@ def trace_plan(question: Question) -> TracedPlan:
         built = _with_ranges(with_optional(inputs, built), ranges)
         return mirror.load("kvcalc.planning.plan").Plan(built).answer()[0]
 
-    result = follow(answer)
+    result = _followed(answer)
     return TracedPlan(
         real=real,
         result=result,
@@ -282,6 +301,19 @@ def trace_plan(question: Question) -> TracedPlan:
         machine=inputs.real.hardware.name,
         labels=dict(TRACE.labels),
     )
+
+
+def _followed(answer: Callable[[], Any]) -> Any:  # noqa: ANN401
+    """Return the answer as a graph, or say in one line that this plan has none."""
+    try:
+        return follow(answer)
+    except (DeadEndError, RecursionError, TypeError, AttributeError, KeyError, ValueError) as error:
+        if os.environ.get("KVCALC_DEBUG"):
+            raise
+        raise SettingsError(
+            f"this plan does not fit a workbook ({' '.join(str(error).split()) or type(error).__name__}); "
+            "`kvcalc plan` answers it"
+        ) from None
 
 
 def _draft(question: Question, mirror: Mirror) -> Any:  # noqa: ANN401

@@ -52,6 +52,8 @@ def figures_of(plan: TracedPlan) -> tuple[Figure, ...]:
             for key, node in _leaves(getattr(plan.result, part), part)
         ]
     left_out = {*NOT_LIVE, *(ITERATED if plan.result.decode.reason == EXPERT_BATCH else ())}
+    if plan.real.inputs["ranges"]:
+        left_out.add("offload.reason")  # which of the given ranges decides is found by sorting them
     return tuple(item for item in found if _plain_key(item.key) not in left_out)
 
 

@@ -13,6 +13,8 @@ ENDLESS = 1e250
 
 _FINITE_BELOW = 1e200
 
+_LEAST_LOGARITHM = -690.0  # natural logarithm of about 1e-300
+
 LONGEST = 260
 """Length from which a formula is cut into steps [1]; programs take 8,192 signs, people fewer."""
 
@@ -72,8 +74,12 @@ def spelled(node: Node, at: Spell) -> str:
     if node.op == "const":
         return _constant(node, at)
     args = [at(arg) for arg in node.args]
-    if node.op in _BETWEEN:
+    if node.op in _BETWEEN and not _vanishes(node):
         return f"({args[0]}{_BETWEEN[node.op]}{args[1]})"
+    if _vanishes(node):
+        # Programs call a power an error where it is too small for a number; this one is as good as zero.
+        least = int(_LEAST_LOGARITHM / math.log(node.args[0].value))
+        return f"({args[0]}^MIN({args[1]},{least}))"
     if node.op == "neg":
         return f"(-{args[0]})"
     if node.op == "ceil":
@@ -83,6 +89,11 @@ def spelled(node: Node, at: Spell) -> str:
     if node.op == "finite":
         return f"(ABS({args[0]})<{_FINITE_BELOW:.0E})"
     return f"{_CALLED[node.op]}({','.join(args)})"
+
+
+def _vanishes(node: Node) -> bool:
+    """Tell a power of a constant below one."""
+    return node.op == "pow" and node.args[0].op == "const" and 0 < node.args[0].value < 1
 
 
 def _constant(node: Node, at: Spell) -> str:
