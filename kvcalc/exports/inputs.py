@@ -1,5 +1,6 @@
 """Which numbers of a question are inputs of its workbook: what was said, the machine's, and the model's."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from kvcalc.tracing.bounds import (
     Bounds,
 )
 from kvcalc.tracing.expression import GRAPH, Node, constant
-from kvcalc.tracing.number import Traced
+from kvcalc.tracing.number import MaybePair, Traced
 from kvcalc.tracing.operations import choose, equal, missing, negate
 from kvcalc.tracing.paths import TRACE
 
@@ -190,7 +191,7 @@ _REFUSED = {
 
 
 def traced_said(inputs: Inputs) -> tuple[Question, dict[str, Any]]:
-    """Return the question with traced numbers where it has numbers, and its ranges with traced middles."""
+    """Return the question with traced numbers where it has numbers, and its ranges."""
     settled, ranges = settle(inputs.question)
     said: dict[str, Said] = {}
     for name, item in settled.said.items():
@@ -201,10 +202,10 @@ def traced_said(inputs: Inputs) -> tuple[Question, dict[str, Any]]:
         said[name] = replace(item, value=inputs.said(key, value)) if live else item
     for name, default in _defaults(inputs.real, said).items():
         said[name] = Said(inputs.said(_key(name), default), name, numbers=True)
-    return replace(settled, said=said), {name: _traced_range(inputs, name, item) for name, item in ranges.items()}
+    return replace(settled, said=said), ranges
 
 
-def _traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
+def traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
     """Return a range around a traced middle; another number than the exported one is taken as exact."""
     found = inputs.found.get(name)
     if found is None:
@@ -277,10 +278,9 @@ def hardware_leaf(inputs: Inputs) -> Leaf:
     kept = {"device.compute_capability", "device.marketed_capacity"}
 
     def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
-        whole, _, _ = path.rpartition(".")
-        ranged = whole.removeprefix("provenance.").removesuffix(".range")
-        if whole.endswith(".range") and ranged in units and ranged in inputs.found:
-            return _end_of(inputs.found[ranged], value)
+        if isinstance(value, tuple):
+            return _range_of(inputs, units, path, value)
+        whole = path.rpartition(".")[0]
         if isinstance(getattr(inputs.real.hardware, whole, None), Band):
             return inputs.hardware(path, value, "1")
         key = path.removeprefix("node.")
@@ -291,6 +291,26 @@ def hardware_leaf(inputs: Inputs) -> Leaf:
         return value
 
     return leaf
+
+
+def _range_of(inputs: Inputs, units: Mapping[str, str], path: str, value: Any) -> Any:  # noqa: ANN401
+    """Return the range of a machine's value, which another value than the exported one has not."""
+    key = path.removeprefix("provenance.").removesuffix(".range")
+    if path != f"provenance.{key}.range" or key not in units or "efficiency" in key:
+        return value
+    now = functools.reduce(_part, key.split("."), inputs.real.hardware)
+    inputs.hardware(key, now, units[key])
+    return maybe_range(inputs.found[key], *value)
+
+
+def maybe_range(found: Input, low: float, high: float) -> MaybePair:
+    """Return the ends of an input's range, which hold for the exported value alone."""
+    return MaybePair.of(low, high, negate(equal(found.node, constant(found.value))))
+
+
+def _part(whole: Any, name: str) -> Any:  # noqa: ANN401
+    """Return a part of a profile by name."""
+    return whole[name] if isinstance(whole, Mapping) else getattr(whole, name)
 
 
 _NODE = {
@@ -306,6 +326,8 @@ def model_leaf(inputs: Inputs) -> Leaf:
     shape = inputs.real.model.shape
 
     def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
+        if isinstance(value, tuple):
+            return value
         parts = path.split(".")
         if path.startswith("shape.components.") and value:
             component = shape.components[int(parts[2])]

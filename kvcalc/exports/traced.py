@@ -16,18 +16,20 @@ from kvcalc.exports.inputs import (
     Inputs,
     collected,
     hardware_leaf,
+    maybe_range,
     model_leaf,
+    traced_range,
     traced_said,
     with_optional,
 )
 from kvcalc.keys import TIER_UNITS, Key
 from kvcalc.results import PlanResult
 from kvcalc.tracing.builtin import refuse
-from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
+from kvcalc.tracing.expression import FALSE, Node, constant
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
-from kvcalc.tracing.number import Traced, node_of, plain
-from kvcalc.tracing.operations import either, equal, less, negate, operate, truth
+from kvcalc.tracing.number import MaybePair, Traced, node_of, plain
+from kvcalc.tracing.operations import both, either, equal, less, negate, operate, truth
 from kvcalc.tracing.paths import TRACE, DeadEndError, condition_of, follow, started
 
 NOT_LIVE: Mapping[str, str] = MappingProxyType(
@@ -142,6 +144,7 @@ class _Run:
         mirror.load("kvcalc.engines.llamacpp").LlamaCppLayout._largest = _largest
         gains = mirror.load("kvcalc.planning.gains")
         gains.pace_input = _pace_input(gains)
+        gains.bandwidth_input = _bandwidth_input(gains)
         plan = mirror.load("kvcalc.planning.plan")
         plan.flips_of = lambda *_: ()
         plan.with_splits = lambda speed, rows: rows
@@ -241,6 +244,23 @@ def _pace_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
     return pace_input
 
 
+def _bandwidth_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
+    """Return the range of a tier's bandwidth, also where its ends are the same and change nothing."""
+    own = gains.bandwidth_input
+
+    def bandwidth_input(tier: Any, uncertain: Any) -> Any:  # noqa: ANN401
+        pair = tier.bandwidth_range
+        if not isinstance(pair, MaybePair):
+            return own(tier, uncertain)
+        stated = own(replace(tier, bandwidth_range=tuple(pair)), uncertain)
+        rate = tier.bandwidth
+        exact = own(replace(tier, bandwidth_range=None), uncertain)
+        exact = exact or {key: gains.Range(rate, rate, rate) for key in stated}
+        return follow(lambda: exact if TRACE.holds(pair.missing) else stated)
+
+    return bandwidth_input
+
+
 def _check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
     """Return the check of tensor parallelism by the engine's rule, without the list of what is valid."""
 
@@ -286,7 +306,7 @@ def trace_plan(question: Question) -> TracedPlan:
     def answer() -> Any:  # noqa: ANN401
         scenarios = mirror.load("kvcalc.catalog.scenarios")
         built = scenarios.build(_mirrored(scenarios, traced), model, hardware, draft)
-        built = _with_ranges(with_optional(inputs, built), ranges)
+        built = _with_ranges(inputs, with_optional(inputs, built), ranges)
         return mirror.load("kvcalc.planning.plan").Plan(built).answer()[0]
 
     result = _followed(answer)
@@ -329,12 +349,18 @@ def _mirrored(scenarios: Any, question: Question) -> Any:  # noqa: ANN401
     )
 
 
-def _with_ranges(built: Any, ranges: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    def ranged(tier: Any) -> Any:  # noqa: ANN401
-        found = ranges.get(f"tiers.{tier.name}.bandwidth")
-        return tier if found is None else replace(tier, bandwidth_range=(found.low, found.high))
+def _with_ranges(inputs: Inputs, built: Any, ranges: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    real = inputs.real.ranges
 
-    return replace(built, tiers=tuple(map(ranged, built.tiers)), ranges=ranges)
+    def ranged(tier: Any) -> Any:  # noqa: ANN401
+        key = f"tiers.{tier.name}.bandwidth"
+        if key not in real:
+            return tier
+        ends = maybe_range(inputs.found[key], real[key].low, real[key].high)
+        return replace(tier, bandwidth_range=ends)
+
+    live = {name: traced_range(inputs, name, item) for name, item in ranges.items()}
+    return replace(built, tiers=tuple(map(ranged, built.tiers)), ranges=live)
 
 
 def _order_bands(inputs: Inputs) -> None:
@@ -356,8 +382,18 @@ def _notes() -> tuple[Note, ...]:
 
 
 def _checks() -> tuple[Check, ...]:
-    """Return the conditions that the graph rests on, each of them once."""
-    found: dict[Node, str] = {}
+    """Return the conditions that the graph rests on, each of them once, wherever they are needed."""
+    needed: dict[tuple[Node, bool], Node] = {}
+    reasons: dict[tuple[Node, bool], str] = {}
     for limit in TRACE.limits:
-        found.setdefault(condition_of(limit.where), limit.reason)
-    return tuple(Check(reason, negate(bad)) for bad, reason in found.items() if negate(bad) is not TRUE)
+        if not limit.where:
+            continue
+        *path, last = limit.where
+        needed[last] = either(needed.get(last, FALSE), condition_of(path))
+        reasons.setdefault(last, limit.reason)
+    found = []
+    for (node, answer), where in needed.items():
+        bad = both(where, node if answer else negate(node))
+        if bad is not FALSE:
+            found.append(Check(reasons[node, answer], negate(bad)))
+    return tuple(found)

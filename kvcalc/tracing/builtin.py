@@ -10,7 +10,7 @@ from typing import Any
 
 from kvcalc.errors import DomainError
 from kvcalc.tracing.expression import TRUTH
-from kvcalc.tracing.number import NUMBER, TEXT, Traced, is_leaf, node_of, plain
+from kvcalc.tracing.number import NUMBER, TEXT, MaybePair, Traced, is_leaf, node_of, plain
 from kvcalc.tracing.operations import both, choose, either, finite, missing, negate, operate, truth
 from kvcalc.tracing.paths import TRACE, CannotJoinError, follow, join, remembered
 from kvcalc.tracing.rewriting import PREFIX
@@ -121,6 +121,8 @@ def _is(a: Any, b: Any) -> Any:  # noqa: ANN401
     """Return `a is b`."""
     if isinstance(a, Traced) and b is None:
         return plain(missing(node_of(a)))
+    if isinstance(a, MaybePair) and b is None:
+        return plain(a.missing)
     if isinstance(a, Traced) and isinstance(b, bool):
         return a == b
     return a is b

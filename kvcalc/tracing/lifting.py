@@ -7,7 +7,7 @@ from typing import Any
 from kvcalc.tracing.mirror import Mirror, is_mirrored
 
 Leaf = Callable[[str, Any], Any]
-"""Gives what stands in place of a number at a dotted path: itself, or a traced input."""
+"""Gives what stands in place of a number or a tuple at a dotted path: itself, or a traced input."""
 
 
 def lifted(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:  # noqa: ANN401
@@ -18,6 +18,10 @@ def lifted(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:  # noqa: A
         return leaf(path, value)
     if isinstance(value, Mapping):
         return {key: lifted(mirror, item, _at(path, key), leaf) for key, item in value.items()}
+    if isinstance(value, tuple):
+        whole = leaf(path, value)
+        if whole is not value:
+            return whole
     if isinstance(value, (tuple, list, frozenset)):
         items = [lifted(mirror, item, _at(path, place), leaf) for place, item in enumerate(value)]
         return type(value)(items)

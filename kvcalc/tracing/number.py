@@ -191,6 +191,19 @@ class Traced:
         return self == _operated("floor", self)
 
 
+class MaybePair(tuple[Any, ...]):
+    """Two numbers that there are only where a condition holds, else None."""
+
+    missing: Node
+
+    @classmethod
+    def of(cls, low: Any, high: Any, missing: Node) -> "MaybePair":  # noqa: ANN401
+        """Return the pair, which is None where `missing` holds."""
+        made = cls((low, high))
+        made.missing = missing
+        return made
+
+
 def _one_of(node: Node) -> Node:
     """Return the side of a choice that is taken on this way, unless it is between numbers."""
     while node.op == "if" and node.kind != NUMBER:
@@ -224,4 +237,4 @@ def parts_of_text(text: str) -> list[str | tuple[Node, str]]:
     return pieces
 
 
-__all__ = ["MAYBE", "NUMBER", "TEXT", "TRUTH", "Traced", "is_leaf", "node_of", "parts_of_text", "plain"]
+__all__ = ["MAYBE", "MaybePair", "NUMBER", "TEXT", "TRUTH", "Traced", "is_leaf", "node_of", "parts_of_text", "plain"]

@@ -381,7 +381,33 @@ def _tree(ends: list[tuple[tuple[tuple[Node, bool], ...], Any]], depth: int) -> 
     sides = {answer: [end for end in ends if end[0][depth][1] is answer] for answer in (True, False)}
     if not sides[True] or not sides[False]:
         return _tree(ends, depth + 1)
-    return _joined(cond, _tree(sides[True], depth + 1), _tree(sides[False], depth + 1))
+    yes, no = (_tree(sides[answer], depth + 1) for answer in (True, False))
+    if not TRACE.tried:
+        path = (*TRACE.condition, *ends[0][0][:depth])
+        yes, no = _settled(yes, (*path, (cond, True))), _settled(no, (*path, (cond, False)))
+    return _joined(cond, yes, no)
+
+
+def _settled(end: Any, path: tuple[tuple[Node, bool], ...]) -> Any:  # noqa: ANN401
+    """Return one side of a fork that a further question stands before; the other is not followed."""
+    while isinstance(end, _Fork):
+        raises = [isinstance(side, _Raised) for side in (end.yes, end.no)]
+        if any(raises):
+            answer = raises[1]
+            reason = str((end.no if answer else end.yes).error)
+        else:
+            answer, reason = _now(end.cond), "the answer has other rows"
+        TRACE.limits.append(Limit((*path, (end.cond, not answer)), reason))
+        end = end.yes if answer else end.no
+    return end
+
+
+def _now(cond: Node) -> bool:
+    """Return the answer to a question with the inputs as they are now."""
+    try:
+        return bool(TRACE.now(cond))
+    except (ArithmeticError, ValueError, TypeError, KeyError):
+        return True
 
 
 def _joined(cond: Node, yes: Any, no: Any) -> Any:  # noqa: ANN401
