@@ -61,7 +61,8 @@ def _fill(book: Any, plan: Any) -> None:  # noqa: ANN401
     sheets.inputs_sheet(cells)
     for name, parts in sheets.SHEETS.items():
         sheets.part_sheet(cells, name, [item for item in figures if item.part in parts])
-    sensitivity_sheets(cells, by_key)
+    variants = sensitivity_sheets(cells, by_key)
     sheets.sources_sheet(cells)
     sheets.checks_sheet(cells)
     sheets.steps_sheet(cells)
+    variants.write()

@@ -36,7 +36,7 @@ _MAIN = (
     ("Evictions per second that thrash", "eviction.thrash_evictions_per_second"),
 )
 
-_TIER = ("verdict", "speedup", "restore", "remaining", "recompute", "break_even_bandwidth", "confidence", "reason")
+_TIER = ("verdict", "speedup", "restore", "remaining", "recompute", "break_even_bandwidth", "confidence")
 
 
 def validity(plan_checks: Sequence[Any]) -> Node:
@@ -73,10 +73,10 @@ def answers_sheet(cells: Cells, figures: Mapping[str, Figure], extra: Mapping[st
     """Write the answers in the order in which a planner asks."""
     about = f"{cells.plan.model} on {cells.plan.machine}. Every line follows the sheet Inputs."
     sheet = sheet_of(cells, "Answers", about, ("label", "value", "unit", "key", "note"))
-    heads(cells, sheet, ("Question", "Answer", "Unit", "Key in `kvcalc plan --format json`", ""))
+    heads(cells, sheet, ("Question", "Answer", "Unit", "Key in `kvcalc plan --format json`", "Why"))
     bold = cells.styles.words(bold=True)
     for row, (label, name) in enumerate(
-        (("Does the load fit?", "fits"), ("Do the formulas hold for these inputs? (sheet Checks)", "valid")), FIRST
+        (("Does the load fit?", "fits"), ("Do the formulas hold? (sheet Checks)", "valid")), FIRST
     ):
         sheet.write_string(row, 0, label, bold)
         cells.figure(sheet, row, 1, extra[name], bold)
@@ -89,7 +89,7 @@ def answers_sheet(cells: Cells, figures: Mapping[str, Figure], extra: Mapping[st
 def _main(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:  # noqa: ANN401
     for label, key in _MAIN:
         if key is None:
-            sheet.merge_range(row, 0, row, 3, label, cells.styles.section())
+            sheet.merge_range(row, 0, row, 4, label, cells.styles.section())
             row += 1
             continue
         item = figures.get(key)
@@ -104,14 +104,14 @@ def _line(cells: Cells, sheet: Any, row: int, label: str, item: Figure) -> None:
     style = cells.styles.formula(item.unit) if item.unit else cells.styles.words(bold=True)
     sheet.write_string(row, 0, label, cells.styles.label())
     cells.figure(sheet, row, 1, item.node, style)
-    sheet.write_string(row, 2, item.unit, cells.styles.label())
+    sheet.write_string(row, 2, item.unit, cells.styles.unit())
     sheet.write_string(row, 3, item.key, cells.styles.faint())
 
 
 def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:  # noqa: ANN401
     columns = dict.fromkeys(item.column for item in figures.values() if item.column)
     for column in columns:
-        sheet.merge_range(row, 0, row, 3, "", cells.styles.section())
+        sheet.merge_range(row, 0, row, 4, "", cells.styles.section())
         sheet.write_string(row, 0, f"Tier {column}", cells.styles.section())
         row += 1
         for name in _TIER:
@@ -120,8 +120,17 @@ def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) ->
                     _line(cells, sheet, row, name.replace("_", " ").capitalize(), item)
                     if name == "verdict":
                         color_words(cells, sheet, row, 1, "restore", "recompute")
+                        _why(cells, sheet, row, item, figures)
                     row += 1
     return row
+
+
+def _why(cells: Cells, sheet: Any, row: int, verdict: Figure, figures: Mapping[str, Figure]) -> None:  # noqa: ANN401
+    """Write the verdict in words beside it."""
+    reason = figures.get(verdict.key.replace(".verdict", ".reason"))
+    if reason is not None and (reason.live or reason.node in cells.steps.places):
+        cells.figure(sheet, row, 4, reason.node, cells.styles.words())
+        sheet.set_row(row, 15 * (1 + len(str(cells.value(reason.node))) // 60))
 
 
 def _notes(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
@@ -131,6 +140,7 @@ def _notes(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
             sheet.merge_range(row, 0, row, 4, f"{kind.capitalize()}s that hold for these inputs", cells.styles.section())
             row, before = row + 1, kind
         sheet.merge_range(row, 0, row, 4, "", cells.styles.words())
+        sheet.set_row(row, 15 * (1 + len(str(cells.value(node))) // 150))
         if node.op == "const" and node not in cells.steps.places:
             sheet.write_string(row, 0, str(node.value), cells.styles.words())
         else:

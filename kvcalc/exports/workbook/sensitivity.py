@@ -26,8 +26,8 @@ _MEMORY = ("weights", "activations", "kv_pool", "other")
 _COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E")
 
 
-def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> None:
-    """Write the table, the charts, and the variants that both rest on."""
+def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> Columns:
+    """Write the table and the charts; return the variants that both rest on, to be written last."""
     shown = outcomes(figures)
     chosen = varied(cells.plan.inputs, inputs_of([node for _, node in shown]))
     curve = _curve(cells, figures)
@@ -37,7 +37,7 @@ def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> None:
     columns = Columns(cells, Steps.of(nodes), tuple(variants))
     _table(columns, chosen, shown)
     _charts(columns, figures, len(variants) - len(curve), curve)
-    columns.write()
+    return columns
 
 
 def _table(columns: Columns, chosen: list[Input], shown: list[tuple[str, Node]]) -> None:

@@ -78,12 +78,12 @@ def inputs_sheet(cells: Cells) -> None:
 def _input_row(cells: Cells, sheet: Any, row: int, item: Input) -> None:  # noqa: ANN401
     styles = cells.styles
     sheet.write_string(row, 0, title(item.key), styles.label())
-    style = styles.input(item.unit)
+    style = styles.input(item.unit, item.node.bounds.whole)
     if item.value is None:
         sheet.write_blank(row, 1, None, style)
     else:
         sheet.write_number(row, 1, item.value, style)
-    sheet.write_string(row, 2, item.unit, styles.label())
+    sheet.write_string(row, 2, item.unit, styles.unit())
     sheet.write_string(row, 3, item.meaning, styles.label())
     sheet.write_string(row, 4, item.source, styles.faint())
     sheet.write_string(row, 5, cells.names[item.key], styles.faint())
@@ -111,7 +111,8 @@ def _fixed_rows(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
     sheet.merge_range(row, 0, row, 5, "Fixed in this workbook: export again to change", styles.section())
     live = {item.key for item in cells.plan.inputs}
     for name, value in cells.plan.real.inputs.items():
-        if name in live or value in (None, {}, [], ()) or isinstance(value, dict):
+        words = isinstance(value, (str, bool))
+        if name in live or not (words or name in STRUCTURE):
             continue
         row += 1
         sheet.write_string(row, 0, title(name), styles.label())
@@ -136,7 +137,7 @@ def part_sheet(cells: Cells, name: str, figures: Sequence[Figure]) -> None:
         label = title(item.key.removeprefix(f"{item.part}."))
         sheet.write_string(row, 0, label, cells.styles.label())
         write_figure(cells, sheet, row, 1, item)
-        sheet.write_string(row, 2, item.unit, cells.styles.label())
+        sheet.write_string(row, 2, item.unit, cells.styles.unit())
         sheet.write_string(row, 3, item.key, cells.styles.faint())
     if not shown:
         sheet.write_string(FIRST, 0, "Nothing was asked for here.", cells.styles.faint())
@@ -166,7 +167,7 @@ def _tier_table(cells: Cells, figures: Sequence[Figure]) -> None:
         sheet.write_string(row, 0, title(name), cells.styles.label())
         for item in figures:
             if item.name == name:
-                sheet.write_string(row, 1, item.unit, cells.styles.label())
+                sheet.write_string(row, 1, item.unit, cells.styles.unit())
                 write_figure(cells, sheet, row, 2 + columns.index(item.column), item)
         sheet.write_string(row, 2 + len(columns), f"offload[].{name}", cells.styles.faint())
     if not columns:

@@ -4,7 +4,8 @@ from typing import Any
 
 _BYTES = '[>=1000000000]#,##0.00,,," GB{0}";[>=1000000]#,##0.00,," MB{0}";#,##0.##" B{0}"'
 _SECONDS = "[>=1]#,##0.000;[>=0.001]0.00000;0.00E+00"
-_COUNTS = "[>=1000]#,##0;General"
+_COUNTS = "[>=1000]#,##0;[>=10]0.0;0.0000"
+_WHOLE = "#,##0"
 
 FORMATS = {
     "byte": _BYTES.format(""),
@@ -18,6 +19,7 @@ FORMATS = {
     "USD": "0.0000",
     "USD/second": "0.000000",
     "1": _COUNTS,
+    "1/second": "0.0000",
 }
 """Number format by unit; values stay in base units, whatever is shown."""
 
@@ -60,13 +62,16 @@ class Styles:
 
     def faint(self) -> Any:  # noqa: ANN401
         """Words that few need."""
-        return self.of(font_color=GREY, text_wrap=True, font_size=9)
+        return self.of(font_color=GREY, font_size=9)
 
-    def input(self, unit: str) -> Any:  # noqa: ANN401
+    def unit(self) -> Any:  # noqa: ANN401
+        """The unit behind a number."""
+        return self.of(font_color=GREY, indent=1)
+
+    def input(self, unit: str, whole: bool = False) -> Any:  # noqa: ANN401
         """A number that a planner may change."""
-        return self.of(
-            font_color=BLUE, bg_color=PALE, border=1, border_color="#C9B458", num_format=FORMATS.get(unit, _COUNTS)
-        )
+        form = _WHOLE if whole else FORMATS.get(unit, _COUNTS)
+        return self.of(font_color=BLUE, bg_color=PALE, border=1, border_color="#C9B458", num_format=form)
 
     def formula(self, unit: str, bold: bool = False) -> Any:  # noqa: ANN401
         """A number that follows from the inputs."""
