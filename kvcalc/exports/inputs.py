@@ -23,7 +23,7 @@ from kvcalc.tracing.bounds import (
     Bounds,
 )
 from kvcalc.tracing.expression import GRAPH, Node, constant
-from kvcalc.tracing.number import MaybePair, Traced
+from kvcalc.tracing.number import Counted, MaybePair, Traced
 from kvcalc.tracing.operations import choose, equal, missing, negate
 from kvcalc.tracing.paths import TRACE
 
@@ -324,11 +324,19 @@ _NODE = {
 def model_leaf(inputs: Inputs) -> Leaf:
     """Return what traces the numbers of a model: what one entry of its cache is made of, and its widths."""
     shape = inputs.real.model.shape
+    uniform = _is_uniform(inputs.real)
+
+    def layers() -> Any:  # noqa: ANN401
+        meaning = "layers that keep KV, of the cache, its attention and its all-reduces; weights stay"
+        return inputs.model("model.layers", shape.layers, "1", "KV cache", meaning)
 
     def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
-        if isinstance(value, tuple):
-            return value
         parts = path.split(".")
+        if isinstance(value, tuple):
+            counted = parts[:2] == ["shape", "components"] and parts[-1] == "layers" and uniform
+            return Counted.of(value, layers()) if counted else value
+        if path == "shape.layers" and uniform:
+            return layers()
         if path.startswith("shape.components.") and value:
             component = shape.components[int(parts[2])]
             prefix = f"model.{component.kind}" + (f"_{parts[2]}" if _twice(shape, component.kind) else "")
@@ -347,6 +355,36 @@ def model_leaf(inputs: Inputs) -> Leaf:
         return value
 
     return leaf
+
+
+def _is_uniform(real: Scenario) -> bool:
+    """Tell a model whose layers are all alike and lie on one stage: then their number is all that counts.
+
+    vLLM makes its groups of pages layer by layer.
+    """
+    shape = real.model.shape
+    if real.settings.engine == "vllm":
+        return False
+    alike = len(shape.components) == 1 and len(shape.components[0].layers) == shape.layers
+    return alike and real.settings.pp == 1 and not shape.engine_components and not real.settings.spec_tokens
+
+
+def kv_formats(inputs: Inputs, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the look-up of storage formats, with traced bits of a cached value."""
+
+    def find_format(*args: Any) -> Any:  # noqa: ANN401
+        found = own(*args)
+        live = {}
+        for side in ("key", "value", "rope"):
+            packing = getattr(found, side)
+            if packing is not None:
+                name = f"kv.{found.name}.bits" if side == "key" else f"kv.{found.name}.{side}_bits"
+                meaning = f"bits of one cached value in {found.name}, scales apart"
+                bits = inputs.model(name, packing.bits, "1", "KV cache", meaning)
+                live[side] = replace(packing, bits=bits)
+        return replace(found, **live)
+
+    return find_format
 
 
 def _format_of(inputs: Inputs, parts: list[str]) -> str:

@@ -16,6 +16,7 @@ from kvcalc.exports.inputs import (
     Inputs,
     collected,
     hardware_leaf,
+    kv_formats,
     maybe_range,
     model_leaf,
     traced_range,
@@ -25,12 +26,12 @@ from kvcalc.exports.inputs import (
 from kvcalc.keys import TIER_UNITS, Key
 from kvcalc.results import PlanResult
 from kvcalc.tracing.builtin import refuse
-from kvcalc.tracing.expression import FALSE, Node, constant
+from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
 from kvcalc.tracing.number import MaybePair, Traced, node_of, plain
 from kvcalc.tracing.operations import both, either, equal, less, negate, operate, truth
-from kvcalc.tracing.paths import TRACE, DeadEndError, condition_of, follow, started
+from kvcalc.tracing.paths import TRACE, DeadEndError, condition_of, follow, join, started
 
 NOT_LIVE: Mapping[str, str] = MappingProxyType(
     {
@@ -70,7 +71,7 @@ class TracedPlan:
 
     real: PlanResult
     result: Any  # a PlanResult whose numbers are traced
-    streaming: tuple[tuple[Node, Any], ...]  # rows that there are only where the load does not fit
+    rows: tuple[tuple[Node, Any], ...]  # of offload, and where there is one: by a hit, or by a missing room
     inputs: tuple[Input, ...]
     notes: tuple[Note, ...]
     checks: tuple[Check, ...]
@@ -125,6 +126,7 @@ class _Run:
     """One trace in progress."""
 
     inputs: Inputs
+    hits: Node = TRUE  # whether a request restores anything
     streaming: list[tuple[Node, tuple[Any, ...]]] = field(default_factory=list)
 
     def mirror(self) -> Mirror:
@@ -139,6 +141,10 @@ class _Run:
                 "kvcalc.catalog.scenarios": {"read_value": _read},
             }
         )
+        formats = mirror.load("kvcalc.shapes.formats")
+        formats.find_format = kv_formats(self.inputs, formats.find_format)
+        sizing = mirror.load("kvcalc.engines.sizing")
+        sizing.fullest_stage = _fullest_stage(sizing.fullest_stage)
         checks = mirror.load("kvcalc.engines.checks")
         checks.check_ranks = _check_ranks(checks._divides)
         mirror.load("kvcalc.engines.llamacpp").LlamaCppLayout._largest = _largest
@@ -148,7 +154,10 @@ class _Run:
         plan = mirror.load("kvcalc.planning.plan")
         plan.flips_of = lambda *_: ()
         plan.with_splits = lambda speed, rows: rows
-        plan.offload_rows = self._offload(plan.offload_rows)
+        cached_tokens = mirror.load("kvcalc.planning.offload.prefix").cached_tokens
+        plan.offload_rows = self._offload(plan.offload_rows, cached_tokens)
+        plan.eviction_of = self._by_hits(plan.eviction_of, 2)
+        plan._fleet = self._by_hits(plan._fleet, 2)
         plan.judged_plan = self._judged(plan.judged_plan)
         decode = mirror.load("kvcalc.planning.decode").DecodeModel
         decode.compute_bound = _compute_bound(decode.compute_bound)
@@ -166,24 +175,33 @@ class _Run:
 
         return tier_of
 
-    def _offload(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        """Answer the tiers twice: as the load fits, and for what streams where it does not."""
+    def _offload(self, own: Callable[..., Any], cached_tokens: Callable[..., Any]) -> Callable[..., Any]:
+        """Answer the tiers twice: where something is restored, and for what streams where the load does not fit."""
 
         def offload_rows(scenario: Any, speed: Any, capacity: Any, decode: Any, book: Any) -> Any:  # noqa: ANN401
             short = less(constant(0), node_of(capacity.shortfall))
-            self.streaming.clear()
-            if TRACE.known(short) is not None:
-                return own(scenario, speed, capacity, decode, book)
+            self.hits = less(constant(0), node_of(cached_tokens(scenario, speed, Book())))
 
             def rows() -> Any:  # noqa: ANN401
                 return own(scenario, speed, capacity, decode, book)
 
-            kept = TRACE.supposing(negate(short), rows)
-            more = TRACE.supposing(short, rows)
-            self.streaming.append((short, tuple(row for row in more if row.mode != "prefix_store")))
-            return kept
+            stored = TRACE.supposing(both(self.hits, negate(short)), rows)
+            more = TRACE.supposing(both(self.hits, short), rows)
+            self.streaming = [(short, tuple(row for row in more if row.mode != "prefix_store"))]
+            return tuple(row for row in stored if row.mode == "prefix_store")
 
         return offload_rows
+
+    def _by_hits(self, own: Callable[..., Any], place: int) -> Callable[..., Any]:
+        """Answer what depends on the rows twice: with them, and where nothing is restored."""
+
+        def answered(*args: Any) -> Any:  # noqa: ANN401
+            without = (*args[:place], (), *args[place + 1 :])
+            hit = TRACE.supposing(self.hits, lambda: own(*args))
+            miss = TRACE.supposing(negate(self.hits), lambda: own(*without))
+            return join(self.hits, hit, miss)
+
+        return answered
 
     def _judged(self, own: Callable[..., Any]) -> Callable[..., Any]:
         """Judge the rows by their ranges, and those that stream apart from them."""
@@ -196,13 +214,24 @@ class _Run:
                     short, lambda part=streaming: own(scenario, speed, part, capacity, decode, book)
                 )
                 self.streaming[place] = short, judged
-            return own(scenario, speed, rows, capacity, decode, book)
+            return TRACE.supposing(
+                self.hits, lambda: own(scenario, speed, rows, capacity, decode, book)
+            )
 
         return judged_plan
 
 
 def _read(key: Key, said: Said) -> Any:  # noqa: ANN401
     return said.value if isinstance(said.value, Traced) else read_value(key, said)
+
+
+def _fullest_stage(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what one stage holds without looking at each layer, so that their number may be traced."""
+
+    def fullest_stage(components: Any, layers: Any, pp: int, convert: Any, tokens: Any) -> Any:  # noqa: ANN401
+        return tuple(components) if pp == 1 else own(components, layers, pp, convert, tokens)
+
+    return fullest_stage
 
 
 def _largest(layout: Any, size: Any, step: Any) -> Any:  # noqa: ANN401
@@ -313,7 +342,10 @@ def trace_plan(question: Question) -> TracedPlan:
     return TracedPlan(
         real=real,
         result=result,
-        streaming=tuple((short, row) for short, rows in run.streaming for row in rows),
+        rows=(
+            *((run.hits, row) for row in result.offload),
+            *((short, row) for short, rows in run.streaming for row in rows),
+        ),
         inputs=tuple(inputs.found.values()),
         notes=_notes(),
         checks=_checks(),
@@ -391,9 +423,9 @@ def _checks() -> tuple[Check, ...]:
         *path, last = limit.where
         needed[last] = either(needed.get(last, FALSE), condition_of(path))
         reasons.setdefault(last, limit.reason)
-    found = []
+    found: dict[str, Node] = {}
     for (node, answer), where in needed.items():
         bad = both(where, node if answer else negate(node))
-        if bad is not FALSE:
-            found.append(Check(reasons[node, answer], negate(bad)))
-    return tuple(found)
+        reason = reasons[node, answer]
+        found[reason] = both(found.get(reason, TRUE), negate(bad))
+    return tuple(Check(reason, holds) for reason, holds in found.items() if holds is not TRUE)

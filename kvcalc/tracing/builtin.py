@@ -10,7 +10,7 @@ from typing import Any
 
 from kvcalc.errors import DomainError
 from kvcalc.tracing.expression import TRUTH
-from kvcalc.tracing.number import NUMBER, TEXT, MaybePair, Traced, is_leaf, node_of, plain
+from kvcalc.tracing.number import NUMBER, TEXT, Counted, MaybePair, Traced, is_leaf, node_of, plain
 from kvcalc.tracing.operations import both, choose, either, finite, missing, negate, operate, truth
 from kvcalc.tracing.paths import TRACE, CannotJoinError, follow, join, remembered
 from kvcalc.tracing.rewriting import PREFIX
@@ -218,8 +218,8 @@ def _round(value: Any, *digits: Any) -> Any:  # noqa: ANN401
     return math.floor(value + 0.5)
 
 
-def _type(value: Any, *rest: Any) -> Any:  # noqa: ANN401
-    return type(value, *rest) if rest else type(value)
+def _len(value: Any) -> Any:  # noqa: ANN401
+    return value.count_of if isinstance(value, Counted) else len(value)
 
 
 BUILTINS: dict[str, Any] = {
@@ -234,6 +234,7 @@ BUILTINS: dict[str, Any] = {
     "any": _some,
     "sorted": _sorted,
     "round": _round,
+    "len": _len,
     PREFIX + "choice": _choice,
     PREFIX + "all": _all,
     PREFIX + "any": _any,

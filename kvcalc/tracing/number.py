@@ -174,8 +174,7 @@ class Traced:
     def __str__(self) -> str:
         return format(self, "")
 
-    def __repr__(self) -> str:
-        return f"Traced({self.node!r})"
+    __repr__ = __str__
 
     def __getitem__(self, place: Any) -> Any:
         if place == ():
@@ -201,6 +200,19 @@ class MaybePair(tuple[Any, ...]):
         """Return the pair, which is None where `missing` holds."""
         made = cls((low, high))
         made.missing = missing
+        return made
+
+
+class Counted(tuple[Any, ...]):
+    """A tuple of which only the number of items counts, and that number is traced."""
+
+    count_of: Any
+
+    @classmethod
+    def of(cls, items: Any, count: Any) -> "Counted":  # noqa: ANN401
+        """Return the items with their traced number."""
+        made = cls(items)
+        made.count_of = count
         return made
 
 
@@ -237,4 +249,4 @@ def parts_of_text(text: str) -> list[str | tuple[Node, str]]:
     return pieces
 
 
-__all__ = ["MAYBE", "MaybePair", "NUMBER", "TEXT", "TRUTH", "Traced", "is_leaf", "node_of", "parts_of_text", "plain"]
+__all__ = ["MAYBE", "Counted", "MaybePair", "NUMBER", "TEXT", "TRUTH", "Traced", "is_leaf", "node_of", "parts_of_text", "plain"]

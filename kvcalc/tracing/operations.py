@@ -54,7 +54,12 @@ def _sub(a: Node, b: Node) -> Node | None:
         return a
     if _is(a, 0):
         return operate("neg", b)
-    return constant(0.0) if a is b and a.kind == NUMBER else None
+    return _nothing(a, b) if a is b and a.kind == NUMBER else None
+
+
+def _nothing(a: Node, b: Node) -> Node:
+    """Return zero, a whole number where Python would give one."""
+    return constant(0 if a.bounds.whole and b.bounds.whole else 0.0)
 
 
 def _mul(a: Node, b: Node) -> Node | None:
@@ -63,7 +68,7 @@ def _mul(a: Node, b: Node) -> Node | None:
     if _is(b, 1):
         return a
     if _is(a, 0) or _is(b, 0):
-        return constant(0.0)
+        return _nothing(a, b)
     return None
 
 

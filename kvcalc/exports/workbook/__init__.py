@@ -3,6 +3,7 @@
 The formulas are the graph of the plan's own code (`kvcalc.exports.traced`), cut into steps.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError
@@ -45,6 +46,7 @@ def _fill(book: Any, plan: Any) -> None:  # noqa: ANN401
     from kvcalc.exports.workbook.answers import answers_sheet, note_nodes, validity, verdict_nodes
     from kvcalc.exports.workbook.figures import figures_of
     from kvcalc.exports.workbook.sensitivity import sensitivity_sheets
+    from kvcalc.exports.workbook.variants import inputs_of
     from kvcalc.exports.workbook.writing import Cells
 
     figures = figures_of(plan)
@@ -54,7 +56,10 @@ def _fill(book: Any, plan: Any) -> None:  # noqa: ANN401
     notes = [node for _, node in note_nodes(plan.notes)]
     checks = [check.holds for check in plan.checks]
     live = [item.node for item in figures if item.live]
-    cells = Cells.of(plan, book, [*live, *checks, *extra.values(), *notes], figures)
+    shown = [*live, *checks, *extra.values(), *notes]
+    used = inputs_of(shown)
+    plan = replace(plan, inputs=tuple(item for item in plan.inputs if item.key in used))
+    cells = Cells.of(plan, book, shown, figures)
     book.set_properties({"title": f"{plan.model} on {plan.machine}", "comments": f"kvcalc {__version__}"})
     book.set_calc_mode("auto")
     answers_sheet(cells, by_key, extra)

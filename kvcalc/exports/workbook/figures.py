@@ -58,15 +58,13 @@ def figures_of(plan: TracedPlan) -> tuple[Figure, ...]:
 
 
 def _offload(plan: TracedPlan, units: dict[str, str]) -> Iterator[Figure]:
-    """Yield the rows of all tiers, streaming ones blank where the load fits."""
-    rows: list[tuple[Node | None, Any]] = [(None, row) for row in plan.result.offload]
-    rows += list(plan.streaming)
+    """Yield the rows of all tiers, blank where there is none: no hit, or a load that fits."""
     places = {(row.tier, row.mode): place for place, row in enumerate(plan.real.offload)}
-    for number, (short, row) in enumerate(rows):
+    for number, (where, row) in enumerate(plan.rows):
         place = places.get((row.tier, row.mode), number)
         column = f"{row.tier} ({str(row.mode).replace('_', ' ')})"
         for key, node in _leaves(row, f"offload[{place}]"):
-            shown = node if short is None else choose(short, node, NOTHING)
+            shown = choose(where, node, NOTHING)
             name = key.partition("].")[2]
             yield Figure(key, shown, _unit(units, f"offload.{name}"), "offload", name, column)
 

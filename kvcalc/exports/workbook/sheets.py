@@ -184,6 +184,12 @@ def sources_sheet(cells: Cells) -> None:
         words = (key, source.kind, source.source, source.as_printed, source.note)
         for column, word in enumerate(words):
             sheet.write_string(row, column, str(word), cells.styles.label())
+        sheet.set_row(row, height_of(*words))
+
+
+def height_of(*words: object, across: int = 52) -> int:
+    """Return the height of a row whose cells are this many signs wide, since programs do not all fit it."""
+    return 15 * max(1 + len(str(word)) // across for word in words)
 
 
 def checks_sheet(cells: Cells) -> None:
@@ -195,6 +201,7 @@ def checks_sheet(cells: Cells) -> None:
     for check in cells.plan.checks:
         label = cells.value_of_text(check.reason)
         sheet.write_string(row, 0, label, cells.styles.label())
+        sheet.set_row(row, height_of(label))
         cells.figure(sheet, row, 1, check.holds, cells.styles.words())
         row += 1
     sheet.conditional_format(

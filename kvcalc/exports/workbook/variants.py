@@ -6,7 +6,7 @@ from typing import Any
 
 from kvcalc.exports.inputs import Input
 from kvcalc.exports.workbook.figures import Figure
-from kvcalc.exports.workbook.formulas import Steps, spelled
+from kvcalc.exports.workbook.formulas import Steps, spelled, texts_in
 from kvcalc.exports.workbook.names import title
 from kvcalc.exports.workbook.sheets import FIRST, heads, sheet_of
 from kvcalc.exports.workbook.writing import NOT_TAKEN, Cells
@@ -162,5 +162,5 @@ def inputs_of(nodes: Sequence[Node]) -> set[str]:
         node = pending.pop()
         if node not in seen:
             seen.add(node)
-            pending.extend(node.args)
+            pending.extend((*node.args, *texts_in(node)))
     return {node.value for node in seen if node.op == "input"}
