@@ -56,7 +56,8 @@ class Graph:
 
     def input(self, name: str, bounds: Bounds, optional: bool = False) -> Node:
         """Return the node of an input; an optional one may be left blank."""
-        return self._kept(("input", name), "input", (), name, MAYBE if optional else NUMBER, bounds)
+        key = ("input", name, bounds, optional)
+        return self._kept(key, "input", (), name, MAYBE if optional else NUMBER, bounds)
 
     def _kept(
         self, key: tuple[Any, ...], op: str, args: tuple[Node, ...], value: Any, kind: str, bounds: Bounds  # noqa: ANN401
