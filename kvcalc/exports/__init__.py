@@ -1,7 +1,7 @@
 """A plan as a file to keep working with: the suffix of the file names its writer.
 
 To add a kind of file, name its module here; the module has `write(question, path)`, which answers the
-plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
+plan and writes the file whole or not at all (`kvcalc.documents.write_bytes`).
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def writer_of(path: str) -> Write:
     return found
 
 
-def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:  # noqa: ANN401
+def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:
     """Write a plan to a file that one can go on working with: ``plan.xlsx`` has live formulas.
 
     Parameters

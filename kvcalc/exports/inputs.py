@@ -1,6 +1,5 @@
 """Which numbers of a question are inputs of its workbook: what was said, the machine's, and the model's."""
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,7 @@ from kvcalc.errors import SettingsError
 from kvcalc.keys import KEYS, TIER_UNITS, Key
 from kvcalc.profiles import Band
 from kvcalc.scenario import Scenario
+from kvcalc.shapes.components import ModelShape
 from kvcalc.tracing.bounds import (
     COUNT,
     COUNT_OR_NONE,
@@ -25,7 +25,7 @@ from kvcalc.tracing.bounds import (
 from kvcalc.tracing.expression import GRAPH, Node, constant
 from kvcalc.tracing.number import Counted, MaybePair, Traced
 from kvcalc.tracing.operations import choose, equal, missing, negate
-from kvcalc.tracing.paths import TRACE
+from kvcalc.tracing.trace import TRACE
 
 DEFAULTS: Mapping[str, float] = {
     **{"prompt": 4096, "generate": 512, "concurrency": 1, "hit_rate": 1.0},
@@ -86,12 +86,12 @@ class Inputs:
     found: dict[str, Input] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)  # as they are now, by key
 
-    def number(self, made: Input) -> Any:  # noqa: ANN401 - a traced number
+    def number(self, made: Input) -> Any:
         """Return a traced number, the same for the same key."""
         self.values.setdefault(made.key, made.value)
         return Traced(self.found.setdefault(made.key, made).node)
 
-    def said(self, key: Key, value: Any, optional: bool = False) -> Any:  # noqa: ANN401
+    def said(self, key: Key, value: Any, optional: bool = False) -> Any:
         """Return the traced value of a key of `kvcalc.keys.KEYS`."""
         bounds = bounds_of(key)
         return self.number(
@@ -111,7 +111,7 @@ class Inputs:
         said = self.question.said.get(name)
         return "default" if said is None else said.where
 
-    def tier(self, tier: str, name: str, value: float) -> Any:  # noqa: ANN401
+    def tier(self, tier: str, name: str, value: float) -> Any:
         """Return the traced value of one number of a tier."""
         zero = name in ("setup", "price", "latency")
         return self.number(
@@ -126,7 +126,7 @@ class Inputs:
             )
         )
 
-    def hardware(self, key: str, value: float, unit: str) -> Any:  # noqa: ANN401
+    def hardware(self, key: str, value: float, unit: str) -> Any:
         """Return the traced value of one number of the machine."""
         share = "efficiency" in key
         bounds = POSITIVE_SHARE if share else NOT_NEGATIVE if key.endswith("latency") else POSITIVE
@@ -144,7 +144,7 @@ class Inputs:
             )
         )
 
-    def model(self, key: str, value: float, unit: str, group: str, meaning: str) -> Any:  # noqa: ANN401
+    def model(self, key: str, value: float, unit: str, group: str, meaning: str) -> Any:
         """Return the traced value of one number of the model."""
         whole = isinstance(value, int)
         return self.number(
@@ -205,7 +205,7 @@ def traced_said(inputs: Inputs) -> tuple[Question, dict[str, Any]]:
     return replace(settled, said=said), ranges
 
 
-def traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
+def traced_range(inputs: Inputs, name: str, item: Any) -> Any:
     """Return a range around a traced middle; another number than the exported one is taken as exact."""
     found = inputs.found.get(name)
     if found is None:
@@ -214,7 +214,7 @@ def traced_range(inputs: Inputs, name: str, item: Any) -> Any:  # noqa: ANN401
     return replace(item, low=low, middle=Traced(found.node), high=high)
 
 
-def _end_of(found: Input, end: float) -> Any:  # noqa: ANN401
+def _end_of(found: Input, end: float) -> Any:
     """Return an end of the range of an input, which holds for the exported value alone."""
     return Traced(choose(equal(found.node, constant(found.value)), constant(end), found.node))
 
@@ -229,7 +229,7 @@ def _defaults(real: Scenario, said: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def with_optional(inputs: Inputs, built: Any) -> Any:  # noqa: ANN401 - a scenario of the mirror
+def with_optional(inputs: Inputs, built: Any) -> Any:
     """Return the scenario with blank inputs where nothing was said."""
     changed: dict[str, Any] = {}
     blank: dict[str, Node] = {}
@@ -249,7 +249,7 @@ def _key(name: str) -> Key:
     return next(key for key in KEYS if key.name == name)
 
 
-def _or_else(found: Traced, unsaid: float) -> Any:  # noqa: ANN401
+def _or_else(found: Traced, unsaid: float) -> Any:
     """Return an optional input, or what holds where it is blank."""
     return Traced(choose(missing(found.node), constant(unsaid), found.node))
 
@@ -277,7 +277,7 @@ def hardware_leaf(inputs: Inputs) -> Leaf:
     units = dict(settable(inputs.real.hardware))
     kept = {"device.compute_capability", "device.marketed_capacity"}
 
-    def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
+    def leaf(path: str, value: Any) -> Any:
         if isinstance(value, tuple):
             return _range_of(inputs, units, path, value)
         whole = path.rpartition(".")[0]
@@ -293,12 +293,14 @@ def hardware_leaf(inputs: Inputs) -> Leaf:
     return leaf
 
 
-def _range_of(inputs: Inputs, units: Mapping[str, str], path: str, value: Any) -> Any:  # noqa: ANN401
+def _range_of(inputs: Inputs, units: Mapping[str, str], path: str, value: Any) -> Any:
     """Return the range of a machine's value, which another value than the exported one has not."""
     key = path.removeprefix("provenance.").removesuffix(".range")
     if path != f"provenance.{key}.range" or key not in units or "efficiency" in key:
         return value
-    now = functools.reduce(_part, key.split("."), inputs.real.hardware)
+    now: Any = inputs.real.hardware
+    for name in key.split("."):
+        now = _part(now, name)
     inputs.hardware(key, now, units[key])
     return maybe_range(inputs.found[key], *value)
 
@@ -308,7 +310,7 @@ def maybe_range(found: Input, low: float, high: float) -> MaybePair:
     return MaybePair.of(low, high, negate(equal(found.node, constant(found.value))))
 
 
-def _part(whole: Any, name: str) -> Any:  # noqa: ANN401
+def _part(whole: Any, name: str) -> Any:
     """Return a part of a profile by name."""
     return whole[name] if isinstance(whole, Mapping) else getattr(whole, name)
 
@@ -326,11 +328,11 @@ def model_leaf(inputs: Inputs) -> Leaf:
     shape = inputs.real.model.shape
     uniform = _is_uniform(inputs.real)
 
-    def layers() -> Any:  # noqa: ANN401
+    def layers() -> Any:
         meaning = "layers that keep KV, of the cache, its attention and its all-reduces; weights stay"
         return inputs.model("model.layers", shape.layers, "1", "KV cache", meaning)
 
-    def leaf(path: str, value: Any) -> Any:  # noqa: ANN401
+    def leaf(path: str, value: Any) -> Any:
         parts = path.split(".")
         if isinstance(value, tuple):
             counted = parts[:2] == ["shape", "components"] and parts[-1] == "layers" and uniform
@@ -366,13 +368,14 @@ def _is_uniform(real: Scenario) -> bool:
     if real.settings.engine == "vllm":
         return False
     alike = len(shape.components) == 1 and len(shape.components[0].layers) == shape.layers
-    return alike and real.settings.pp == 1 and not shape.engine_components and not real.settings.spec_tokens
+    one_stage = real.settings.pp == 1 and not real.settings.spec_tokens
+    return alike and one_stage and not shape.engine_components
 
 
 def kv_formats(inputs: Inputs, own: Callable[..., Any]) -> Callable[..., Any]:
     """Return the look-up of storage formats, with traced bits of a cached value."""
 
-    def find_format(*args: Any) -> Any:  # noqa: ANN401
+    def find_format(*args: Any) -> Any:
         found = own(*args)
         live = {}
         for side in ("key", "value", "rope"):
@@ -395,5 +398,5 @@ def _format_of(inputs: Inputs, parts: list[str]) -> str:
     return kept[int(parts[2])].format.name
 
 
-def _twice(shape: Any, kind: str) -> bool:  # noqa: ANN401
+def _twice(shape: ModelShape, kind: str) -> bool:
     return sum(part.kind == kind for part in shape.components) > 1

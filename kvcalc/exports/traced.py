@@ -1,15 +1,15 @@
 """One plan on traced numbers: every figure of its answer as a graph over the inputs."""
 
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from kvcalc.api import plan_calls
 from kvcalc.catalog import models
-from kvcalc.catalog.scenarios import Question, Said, read_value
+from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.errors import SettingsError
 from kvcalc.exports.inputs import (
     Input,
@@ -23,15 +23,28 @@ from kvcalc.exports.inputs import (
     traced_said,
     with_optional,
 )
-from kvcalc.keys import TIER_UNITS, Key
+from kvcalc.exports.standins import (
+    BOOKS,
+    Book,
+    bandwidth_input,
+    check_ranks,
+    compute_bound,
+    fullest_stage,
+    largest,
+    pace_input,
+    read_said,
+)
+from kvcalc.keys import TIER_UNITS
 from kvcalc.results import PlanResult
 from kvcalc.tracing.builtin import refuse
 from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
+from kvcalc.tracing.joining import join
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
-from kvcalc.tracing.number import MaybePair, Traced, node_of, plain
-from kvcalc.tracing.operations import both, either, equal, less, negate, operate, truth
-from kvcalc.tracing.paths import TRACE, DeadEndError, condition_of, follow, join, started
+from kvcalc.tracing.number import node_of
+from kvcalc.tracing.operations import both, either, less, negate
+from kvcalc.tracing.paths import condition_of, follow, supposing
+from kvcalc.tracing.trace import TRACE, DeadEndError, started
 
 NOT_LIVE: Mapping[str, str] = MappingProxyType(
     {
@@ -44,8 +57,6 @@ NOT_LIVE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Figures of a plan that no cell computes, with the reason."""
-
-EXPERT_BATCH = "with experts it is found by iteration; `kvcalc plan` has it"
 
 
 @dataclass(frozen=True)
@@ -80,47 +91,6 @@ class TracedPlan:
     labels: Mapping[Node, tuple[str, str]]
 
 
-class Book:
-    """Stands for the notebook of a plan: what it notes holds where its code ran."""
-
-    sources: Mapping[str, Any] = MappingProxyType({})
-    calls: tuple[Any, ...] = ()
-
-    def __init__(self) -> None:
-        self.kept = False
-        self.noted: list[tuple[str, str, tuple[tuple[Node, bool], ...]]] = []
-        _BOOKS.append(self)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Nothing; that it is asked for says that this book is the plan's own."""
-        self.kept = True
-        return ()
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Nothing, as `warnings`."""
-        return self.warnings
-
-    def source(self, key: str, source: Any) -> None:  # noqa: ANN401
-        """Pass over a source: the real plan has them all."""
-
-    def warn(self, text: str) -> None:
-        """Note a warning."""
-        self.noted.append(("warning", text, TRACE.condition))
-
-    def assume(self, text: str) -> None:
-        """Note an assumption."""
-        self.noted.append(("assumption", text, TRACE.condition))
-
-    def run(self, formula: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401
-        """Call a formula."""
-        return formula(**arguments)
-
-
-_BOOKS: list[Book] = []
-
-
 @dataclass
 class _Run:
     """One trace in progress."""
@@ -138,19 +108,19 @@ class _Run:
                 "kvcalc.planning.uncertainty": {"tornado": lambda gains: ()},
                 "kvcalc.planning.offload.prefix": {"_shortest": lambda *_: None},
                 "kvcalc.planning.offload.rows": {"_layerwise": lambda *_: (None, None)},
-                "kvcalc.catalog.scenarios": {"read_value": _read},
+                "kvcalc.catalog.scenarios": {"read_value": read_said},
             }
         )
         formats = mirror.load("kvcalc.shapes.formats")
         formats.find_format = kv_formats(self.inputs, formats.find_format)
         sizing = mirror.load("kvcalc.engines.sizing")
-        sizing.fullest_stage = _fullest_stage(sizing.fullest_stage)
+        sizing.fullest_stage = fullest_stage(sizing.fullest_stage)
         checks = mirror.load("kvcalc.engines.checks")
-        checks.check_ranks = _check_ranks(checks._divides)
-        mirror.load("kvcalc.engines.llamacpp").LlamaCppLayout._largest = _largest
+        checks.check_ranks = check_ranks(checks._divides)
+        mirror.load("kvcalc.engines.llamacpp").LlamaCppLayout._largest = largest
         gains = mirror.load("kvcalc.planning.gains")
-        gains.pace_input = _pace_input(gains)
-        gains.bandwidth_input = _bandwidth_input(gains)
+        gains.pace_input = pace_input(gains)
+        gains.bandwidth_input = bandwidth_input(gains)
         plan = mirror.load("kvcalc.planning.plan")
         plan.flips_of = lambda *_: ()
         plan.with_splits = lambda speed, rows: rows
@@ -160,7 +130,7 @@ class _Run:
         plan._fleet = self._by_hits(plan._fleet, 2)
         plan.judged_plan = self._judged(plan.judged_plan)
         decode = mirror.load("kvcalc.planning.decode").DecodeModel
-        decode.compute_bound = _compute_bound(decode.compute_bound)
+        decode.compute_bound = compute_bound(decode.compute_bound)
         scenarios = mirror.load("kvcalc.catalog.scenarios")
         scenarios.tier_of = self._tier(scenarios.tier_of)
         return mirror
@@ -168,7 +138,7 @@ class _Run:
     def _tier(self, own: Callable[..., Any]) -> Callable[..., Any]:
         """Read a tier, and trace its numbers."""
 
-        def tier_of(name: str, said: Mapping[str, Said]) -> Any:  # noqa: ANN401
+        def tier_of(name: str, said: Mapping[str, Said]) -> Any:
             made = own(name, said)
             live = [key for key in said if key in TIER_UNITS and key != "shared_by"]
             return replace(made, **{key: self.inputs.tier(name, key, getattr(made, key)) for key in live})
@@ -176,17 +146,17 @@ class _Run:
         return tier_of
 
     def _offload(self, own: Callable[..., Any], cached_tokens: Callable[..., Any]) -> Callable[..., Any]:
-        """Answer the tiers twice: where something is restored, and for what streams where the load does not fit."""
+        """Answer the tiers twice: for what is restored, and for what streams where the load does not fit."""
 
-        def offload_rows(scenario: Any, speed: Any, capacity: Any, decode: Any, book: Any) -> Any:  # noqa: ANN401
+        def offload_rows(scenario: Any, speed: Any, capacity: Any, decode: Any, book: Any) -> Any:
             short = less(constant(0), node_of(capacity.shortfall))
             self.hits = less(constant(0), node_of(cached_tokens(scenario, speed, Book())))
 
-            def rows() -> Any:  # noqa: ANN401
+            def rows() -> Any:
                 return own(scenario, speed, capacity, decode, book)
 
-            stored = TRACE.supposing(both(self.hits, negate(short)), rows)
-            more = TRACE.supposing(both(self.hits, short), rows)
+            stored = supposing(both(self.hits, negate(short)), rows)
+            more = supposing(both(self.hits, short), rows)
             self.streaming = [(short, tuple(row for row in more if row.mode != "prefix_store"))]
             return tuple(row for row in stored if row.mode == "prefix_store")
 
@@ -195,10 +165,10 @@ class _Run:
     def _by_hits(self, own: Callable[..., Any], place: int) -> Callable[..., Any]:
         """Answer what depends on the rows twice: with them, and where nothing is restored."""
 
-        def answered(*args: Any) -> Any:  # noqa: ANN401
+        def answered(*args: Any) -> Any:
             without = (*args[:place], (), *args[place + 1 :])
-            hit = TRACE.supposing(self.hits, lambda: own(*args))
-            miss = TRACE.supposing(negate(self.hits), lambda: own(*without))
+            hit = supposing(self.hits, lambda: own(*args))
+            miss = supposing(negate(self.hits), lambda: own(*without))
             return join(self.hits, hit, miss)
 
         return answered
@@ -207,109 +177,19 @@ class _Run:
         """Judge the rows by their ranges, and those that stream apart from them."""
 
         def judged_plan(
-            scenario: Any, speed: Any, rows: Any, capacity: Any, decode: Any, book: Any  # noqa: ANN401
-        ) -> Any:  # noqa: ANN401
+            scenario: Any,
+            speed: Any,
+            rows: Any,
+            capacity: Any,
+            decode: Any,
+            book: Any,
+        ) -> Any:
             for place, (short, streaming) in enumerate(self.streaming):
-                judged, _ = TRACE.supposing(
-                    short, lambda part=streaming: own(scenario, speed, part, capacity, decode, book)
-                )
+                judged, _ = supposing(short, partial(own, scenario, speed, streaming, capacity, decode, book))
                 self.streaming[place] = short, judged
-            return TRACE.supposing(
-                self.hits, lambda: own(scenario, speed, rows, capacity, decode, book)
-            )
+            return supposing(self.hits, lambda: own(scenario, speed, rows, capacity, decode, book))
 
         return judged_plan
-
-
-def _read(key: Key, said: Said) -> Any:  # noqa: ANN401
-    return said.value if isinstance(said.value, Traced) else read_value(key, said)
-
-
-def _fullest_stage(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what one stage holds without looking at each layer, so that their number may be traced."""
-
-    def fullest_stage(components: Any, layers: Any, pp: int, convert: Any, tokens: Any) -> Any:  # noqa: ANN401
-        return tuple(components) if pp == 1 else own(components, layers, pp, convert, tokens)
-
-    return fullest_stage
-
-
-def _largest(layout: Any, size: Any, step: Any) -> Any:  # noqa: ANN401
-    """Return the largest context of llama.cpp whose buffers fit: where its windows are full, by a division.
-
-    What the search of the real layout looks for is checked for the result, whatever led to it.
-    """
-    far = 2**24 * step
-    slope = (layout.total(2 * far) - layout.total(far)) / far
-    count = (size - (layout.total(far) - slope * far)) / slope // step
-    low = plain(operate("max", constant(0), node_of(count))) * step
-    fits = either(equal(node_of(low), constant(0)), node_of(layout.total(low) <= size))
-    for node in (fits, node_of(layout.total(low + step) > size)):
-        if TRACE.known(node) is None:
-            TRACE.require(node, "the context is longer than every window")
-    return low
-
-
-def _pace_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
-    """Return the range of the share that leads, also where its ends are the same and change nothing."""
-
-    def pace_input(paces: Any) -> Any:  # noqa: ANN401
-        open_ends = []
-        for item in fields(gains.Pace):
-            low, middle, high = gains._ends(paces, item.name)
-            same = equal(node_of(low), node_of(high))
-            if TRACE.known(same) is not True:
-                open_ends.append((item.name, low, middle, high, same))
-        if not open_ends:
-            return {}
-        name, low, middle, high, same = open_ends[0]
-        for *_, other in open_ends[1:]:
-            # Shares that lead have a width wherever those behind them have one.
-            if TRACE.known(either(negate(same), other)) is None:
-                TRACE.require(either(negate(same), other), "prefill_efficiency is a range if the others are")
-        most = 1.0 if name in gains._SHARES else math.inf
-        return {gains._pace_key(name): gains.Range(low, middle, high, most)}
-
-    return pace_input
-
-
-def _bandwidth_input(gains: Any) -> Callable[..., Any]:  # noqa: ANN401
-    """Return the range of a tier's bandwidth, also where its ends are the same and change nothing."""
-    own = gains.bandwidth_input
-
-    def bandwidth_input(tier: Any, uncertain: Any) -> Any:  # noqa: ANN401
-        pair = tier.bandwidth_range
-        if not isinstance(pair, MaybePair):
-            return own(tier, uncertain)
-        stated = own(replace(tier, bandwidth_range=tuple(pair)), uncertain)
-        rate = tier.bandwidth
-        exact = own(replace(tier, bandwidth_range=None), uncertain)
-        exact = exact or {key: gains.Range(rate, rate, rate) for key in stated}
-        return follow(lambda: exact if TRACE.holds(pair.missing) else stated)
-
-    return bandwidth_input
-
-
-def _check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
-    """Return the check of tensor parallelism by the engine's rule, without the list of what is valid."""
-
-    def check_ranks(shape: Any, settings: Any, ranks: Any) -> None:  # noqa: ANN401
-        heads = [part.kv_heads for part in shape.components_for(settings.engine) if part.kv_heads]
-        good = follow(lambda: plain(truth(node_of(divides(ranks, shape.query_heads, heads)))))
-        node = either(equal(node_of(ranks), constant(1)), node_of(good))
-        if TRACE.known(node) is None:
-            TRACE.require(node, "tp divides the heads")
-
-    return check_ranks
-
-
-def _compute_bound(own: Callable[..., Any]) -> Callable[..., Any]:
-    def compute_bound(self: Any, context: Any, book: Any) -> Any:  # noqa: ANN401
-        if self.parameters is not None and self.parameters.experts:
-            return None, EXPERT_BATCH
-        return own(self, context, book)
-
-    return compute_bound
 
 
 def trace_plan(question: Question) -> TracedPlan:
@@ -324,7 +204,7 @@ def trace_plan(question: Question) -> TracedPlan:
     inputs = collected(question)
     run = _Run(inputs)
     mirror = run.mirror()
-    _BOOKS.clear()
+    BOOKS.clear()
     traced, ranges = traced_said(inputs)
     hardware = lifted(mirror, inputs.real.hardware, "", hardware_leaf(inputs))
     model = lifted(mirror, models.load(str(question.model)), "", model_leaf(inputs))
@@ -332,7 +212,7 @@ def trace_plan(question: Question) -> TracedPlan:
     started(inputs.values)
     _order_bands(inputs)
 
-    def answer() -> Any:  # noqa: ANN401
+    def answer() -> Any:
         scenarios = mirror.load("kvcalc.catalog.scenarios")
         built = scenarios.build(_mirrored(scenarios, traced), model, hardware, draft)
         built = _with_ranges(inputs, with_optional(inputs, built), ranges)
@@ -355,7 +235,7 @@ def trace_plan(question: Question) -> TracedPlan:
     )
 
 
-def _followed(answer: Callable[[], Any]) -> Any:  # noqa: ANN401
+def _followed(answer: Callable[[], Any]) -> Any:
     """Return the answer as a graph, or say in one line that this plan has none."""
     try:
         return follow(answer)
@@ -368,23 +248,23 @@ def _followed(answer: Callable[[], Any]) -> Any:  # noqa: ANN401
         ) from None
 
 
-def _draft(question: Question, mirror: Mirror) -> Any:  # noqa: ANN401
+def _draft(question: Question, mirror: Mirror) -> Any:
     if "draft" not in question.said:
         return None
     return lifted(mirror, models.load(str(question.said["draft"].value)), "", lambda _, value: value)
 
 
-def _mirrored(scenarios: Any, question: Question) -> Any:  # noqa: ANN401
+def _mirrored(scenarios: Any, question: Question) -> Any:
     """Return a question of the mirror's own class."""
     return scenarios.Question(
         question.model, question.hardware, question.said, question.tiers, question.replaced
     )
 
 
-def _with_ranges(inputs: Inputs, built: Any, ranges: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def _with_ranges(inputs: Inputs, built: Any, ranges: Mapping[str, Any]) -> Any:
     real = inputs.real.ranges
 
-    def ranged(tier: Any) -> Any:  # noqa: ANN401
+    def ranged(tier: Any) -> Any:
         key = f"tiers.{tier.name}.bandwidth"
         if key not in real:
             return tier
@@ -398,7 +278,11 @@ def _with_ranges(inputs: Inputs, built: Any, ranges: Mapping[str, Any]) -> Any: 
 def _order_bands(inputs: Inputs) -> None:
     """Take for granted that the ends of a share lie around its middle."""
     for name in ("prefill_efficiency", "decode_efficiency", "attention_efficiency"):
-        ends = [inputs.found[key].node for end in ("low", "mid", "high") if (key := f"{name}.{end}") in inputs.found]
+        ends = [
+            inputs.found[key].node
+            for end in ("low", "mid", "high")
+            if (key := f"{name}.{end}") in inputs.found
+        ]
         if len(ends) == 3:
             low, middle, high = ends
             for below, above in ((low, middle), (middle, high)):
@@ -407,7 +291,7 @@ def _order_bands(inputs: Inputs) -> None:
 
 def _notes() -> tuple[Note, ...]:
     found: dict[tuple[str, str], Node] = {}
-    for book in _BOOKS:
+    for book in BOOKS:
         for kind, text, where in book.noted if book.kept else ():
             found[kind, text] = either(found.get((kind, text), FALSE), condition_of(where))
     return tuple(Note(kind, text, where) for (kind, text), where in found.items())

@@ -9,15 +9,15 @@ import numpy as np
 from kvcalc.tracing.builtin import Float, _isfinite
 from kvcalc.tracing.number import Traced, node_of, plain
 from kvcalc.tracing.operations import choose, negate, operate, truth
-from kvcalc.tracing.paths import TRACE
+from kvcalc.tracing.trace import TRACE
 
 
-def _is_traced(value: Any) -> bool:  # noqa: ANN401
+def _is_traced(value: Any) -> bool:
     return isinstance(value, Traced) or (isinstance(value, (list, tuple)) and any(map(_is_traced, value)))
 
 
 def _elementwise(op: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    def found(*values: Any) -> Any:  # noqa: ANN401
+    def found(*values: Any) -> Any:
         if not any(map(_is_traced, values)):
             return own(*values)
         if any(getattr(value, "ndim", 0) for value in values):
@@ -27,7 +27,7 @@ def _elementwise(op: str, own: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def _where(cond: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401
+def _where(cond: Any, yes: Any, no: Any) -> Any:
     if not any(map(_is_traced, (cond, yes, no))):
         return np.where(cond, yes, no)
     if any(getattr(value, "ndim", 0) for value in (cond, yes, no)):
@@ -41,22 +41,22 @@ def _where(cond: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401
     return _boxed(yes if cond else no)
 
 
-def _boxed(value: Any) -> Any:  # noqa: ANN401
+def _boxed(value: Any) -> Any:
     """Return a plain number as numpy has it, so that `[()]` takes it out again."""
     return value if isinstance(value, Traced) else np.asarray(value)
 
 
-def _asarray(value: Any, dtype: Any = None) -> Any:  # noqa: ANN401
+def _asarray(value: Any, dtype: Any = None) -> Any:
     if isinstance(value, Traced):
         return value
     return np.asarray(value) if dtype is None else np.asarray(value, dtype=_dtype(dtype))
 
 
-def _dtype(dtype: Any) -> Any:  # noqa: ANN401
+def _dtype(dtype: Any) -> Any:
     return getattr(dtype, "base", dtype)
 
 
-def _select(conditions: Sequence[Any], words: Sequence[Any], default: Any = 0) -> Any:  # noqa: ANN401
+def _select(conditions: Sequence[Any], words: Sequence[Any], default: Any = 0) -> Any:
     if not any(map(_is_traced, conditions)):
         return np.select(list(conditions), list(words), default)
     found = default
@@ -65,19 +65,19 @@ def _select(conditions: Sequence[Any], words: Sequence[Any], default: Any = 0) -
     return found
 
 
-def _any(value: Any) -> Any:  # noqa: ANN401
+def _any(value: Any) -> Any:
     return plain(truth(node_of(value))) if isinstance(value, Traced) else np.any(value)
 
 
-def _isinf(value: Any) -> Any:  # noqa: ANN401
+def _isinf(value: Any) -> Any:
     return plain(negate(node_of(_isfinite(value)))) if isinstance(value, Traced) else np.isinf(value)
 
 
-def _floor_divide(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _floor_divide(a: Any, b: Any) -> Any:
     return a // b if _is_traced(a) or _is_traced(b) else np.floor_divide(a, b)
 
 
-def _sign(value: Any) -> Any:  # noqa: ANN401
+def _sign(value: Any) -> Any:
     return _where(value > 0, 1.0, _where(value < 0, -1.0, 0.0)) if _is_traced(value) else np.sign(value)
 
 
@@ -95,7 +95,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "ndim": lambda value: 0 if isinstance(value, Traced) else np.ndim(value),
     "sign": _sign,
     "square": lambda value: value * value,
-    "broadcast_to": lambda value, shape: value if isinstance(value, Traced) else np.broadcast_to(value, shape),
+    "broadcast_to": lambda value, shape: (
+        value if isinstance(value, Traced) else np.broadcast_to(value, shape)
+    ),
     "minimum": _elementwise("min", np.minimum),
     "maximum": _elementwise("max", np.maximum),
     "ceil": _elementwise("ceil", np.ceil),
@@ -117,7 +119,7 @@ class Numpy(types.ModuleType):
         if isinstance(own, type) or not callable(own):
             return own
 
-        def guarded(*values: Any, **named: Any) -> Any:  # noqa: ANN401
+        def guarded(*values: Any, **named: Any) -> Any:
             if any(map(_is_traced, (*values, *named.values()))):
                 raise TRACE.stop(f"numpy.{name} does not follow the inputs")
             return own(*values, **{key: _dtype(value) for key, value in named.items()})

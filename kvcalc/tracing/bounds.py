@@ -1,6 +1,7 @@
-"""Between which ends a value of the graph lies whatever the inputs, so that needless questions are not asked."""
+"""Between which ends a value of the graph lies whatever the inputs, so that fewer questions are asked."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def is_part(part: "Node", whole: "Node", deep: int = DEEPEST) -> bool:
     if part.op == "if":
         return all(is_part(side, whole, deep - 1) for side in part.args[1:])
     if part.op == "max":
-        return all(is_part(side, whole, deep - 1) for side in part.args) or _is_part_below(part, whole, deep - 1)
+        return all(is_part(side, whole, deep - 1) for side in part.args) or _is_part_below(
+            part, whole, deep - 1
+        )
     if part.op == "const" and part.bounds.low <= 0:
         return True
     if part.op == "mul":
@@ -82,8 +85,13 @@ def _is_part_below(part: "Node", whole: "Node", deep: int = DEEPEST) -> bool:
     if part.op == "sub" and part.args[0] is whole and part.args[1].bounds.positive:
         return True
     if part.op == "max":
-        return whole.bounds.positive and any(_is_part_below(side, whole, deep - 1) for side in part.args) and all(
-            side.op == "const" and side.bounds.high <= 0 or _is_part_below(side, whole, deep - 1) for side in part.args
+        return (
+            whole.bounds.positive
+            and any(_is_part_below(side, whole, deep - 1) for side in part.args)
+            and all(
+                (side.op == "const" and side.bounds.high <= 0) or _is_part_below(side, whole, deep - 1)
+                for side in part.args
+            )
         )
     if part.op == "min":
         return any(_is_part_below(side, whole, deep - 1) for side in part.args)
@@ -154,15 +162,11 @@ def _min(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _max(a: Bounds, b: Bounds) -> Bounds:
-    return Bounds(
-        max(a.low, b.low), max(a.high, b.high), a.whole and b.whole, a.positive or b.positive
-    )
+    return Bounds(max(a.low, b.low), max(a.high, b.high), a.whole and b.whole, a.positive or b.positive)
 
 
 def _if(_: Bounds, a: Bounds, b: Bounds) -> Bounds:
-    return Bounds(
-        min(a.low, b.low), max(a.high, b.high), a.whole and b.whole, a.positive and b.positive
-    )
+    return Bounds(min(a.low, b.low), max(a.high, b.high), a.whole and b.whole, a.positive and b.positive)
 
 
 def _abs(a: Bounds) -> Bounds:
@@ -188,7 +192,7 @@ def _ln(a: Bounds) -> Bounds:
     return Bounds(math.log(a.low) if a.low > 0 and math.isfinite(a.low) else -math.inf)
 
 
-_RULES = {
+_RULES: Mapping[str, Callable[..., Bounds]] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,

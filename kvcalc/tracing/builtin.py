@@ -10,10 +10,11 @@ from typing import Any
 
 from kvcalc.errors import DomainError
 from kvcalc.tracing.expression import TRUTH
-from kvcalc.tracing.number import NUMBER, TEXT, Counted, MaybePair, Traced, is_leaf, node_of, plain
-from kvcalc.tracing.operations import both, choose, either, finite, missing, negate, operate, truth
-from kvcalc.tracing.paths import TRACE, CannotJoinError, follow, join, remembered
+from kvcalc.tracing.number import MAYBE, NUMBER, TEXT, Counted, MaybePair, Traced, node_of, plain
+from kvcalc.tracing.operations import both, either, finite, missing, negate, operate, truth
+from kvcalc.tracing.paths import follow, remembered
 from kvcalc.tracing.rewriting import PREFIX
+from kvcalc.tracing.trace import TRACE
 
 
 class _Kind(type):
@@ -24,7 +25,10 @@ class _Kind(type):
 
     def __instancecheck__(cls, value: object) -> bool:
         if isinstance(value, Traced):
-            return TRACE.resolved(value.node).kind in cls.kinds
+            node = TRACE.resolved(value.node)
+            if node.op == "input" and node.kind == MAYBE:
+                return NUMBER in cls.kinds and not TRACE.holds(missing(node))
+            return node.kind in cls.kinds
         return isinstance(value, cls.base)
 
     def __subclasscheck__(cls, kind: type) -> bool:
@@ -42,7 +46,7 @@ class Float(metaclass=_Kind):
 
     base, kinds = float, (NUMBER,)
 
-    def __new__(cls, value: Any = 0.0) -> Any:  # noqa: ANN401
+    def __new__(cls, value: Any = 0.0) -> Any:
         """Return the number; a traced one stays what it is."""
         return plain(node_of(value)) if isinstance(value, Traced) else float(value)
 
@@ -52,7 +56,7 @@ class Int(metaclass=_Kind):
 
     base, kinds = int, (NUMBER,)
 
-    def __new__(cls, value: Any = 0, *base: Any) -> Any:  # noqa: ANN401
+    def __new__(cls, value: Any = 0, *base: Any) -> Any:
         """Return the whole number towards zero."""
         if not isinstance(value, Traced):
             return int(value, *base)
@@ -66,7 +70,7 @@ class Bool(metaclass=_Kind):
 
     base, kinds = bool, (TRUTH,)
 
-    def __new__(cls, value: Any = False) -> Any:  # noqa: ANN401
+    def __new__(cls, value: Any = False) -> Any:
         """Return whether a value counts as true."""
         return plain(truth(node_of(value))) if isinstance(value, Traced) else bool(value)
 
@@ -77,14 +81,14 @@ class Str(metaclass=_Kind):
     base, kinds = str, (TEXT,)
     join, lower, startswith = str.join, str.lower, str.startswith
 
-    def __new__(cls, value: Any = "", *how: Any) -> Any:  # noqa: ANN401
+    def __new__(cls, value: Any = "", *how: Any) -> Any:
         """Return the words; traced words stay what they are."""
         if isinstance(value, Traced) and node_of(value).kind != NUMBER:
             return plain(node_of(value))
         return str(value, *how)
 
 
-def _choice(cond: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:  # noqa: ANN401
+def _choice(cond: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """Return `yes()` if the condition holds, else `no()`; both of them, joined, where nothing says."""
     if not isinstance(cond, Traced):
         return yes() if cond else no()
@@ -95,7 +99,7 @@ def _choice(cond: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:  #
     return yes() if known else no()
 
 
-def _all(*values: Callable[[], Any]) -> Any:  # noqa: ANN401
+def _all(*values: Callable[[], Any]) -> Any:
     """Return `a and b and ...`."""
     first, *rest = values
     found = first()
@@ -104,7 +108,7 @@ def _all(*values: Callable[[], Any]) -> Any:  # noqa: ANN401
     return _choice(found, lambda: _all(*rest), lambda: found)
 
 
-def _any(*values: Callable[[], Any]) -> Any:  # noqa: ANN401
+def _any(*values: Callable[[], Any]) -> Any:
     """Return `a or b or ...`."""
     first, *rest = values
     found = first()
@@ -113,11 +117,11 @@ def _any(*values: Callable[[], Any]) -> Any:  # noqa: ANN401
     return _choice(found, lambda: found, lambda: _any(*rest))
 
 
-def _not(value: Any) -> Any:  # noqa: ANN401
+def _not(value: Any) -> Any:
     return plain(negate(truth(node_of(value)))) if isinstance(value, Traced) else not value
 
 
-def _is(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _is(a: Any, b: Any) -> Any:
     """Return `a is b`."""
     if isinstance(a, Traced) and b is None:
         return plain(missing(node_of(a)))
@@ -133,13 +137,13 @@ def _followed(function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
-        def generated(*args: Any, **named: Any) -> Any:  # noqa: ANN401
+        def generated(*args: Any, **named: Any) -> Any:
             return iter(follow(lambda: list(function(*args, **named))))
 
         return generated
 
     @functools.wraps(function)
-    def run(*args: Any, **named: Any) -> Any:  # noqa: ANN401
+    def run(*args: Any, **named: Any) -> Any:
         return remembered(function, args, named)
 
     return run
@@ -148,9 +152,9 @@ def _followed(function: Callable[..., Any]) -> Callable[..., Any]:
 def _extreme(op: str) -> Callable[..., Any]:
     own: Callable[..., Any] = getattr(builtins, op)
 
-    def found(*values: Any, **how: Any) -> Any:  # noqa: ANN401
+    def found(*values: Any, **how: Any) -> Any:
         items = list(values[0]) if len(values) == 1 else list(values)
-        if not items or not any(_is_traced(item) for item in items) and "key" not in how:
+        if not items or (not any(_is_traced(item) for item in items) and "key" not in how):
             return own(items, **how)
         best, *rest = items
         key = how.get("key") or (lambda item: item)
@@ -161,7 +165,7 @@ def _extreme(op: str) -> Callable[..., Any]:
     return found
 
 
-def _better(op: str, key: Callable[[Any], Any], best: Any, item: Any) -> Any:  # noqa: ANN401
+def _better(op: str, key: Callable[[Any], Any], best: Any, item: Any) -> Any:
     a, b = key(best), key(item)
     if a is best and b is item and not isinstance(a, tuple):
         return plain(operate(op, node_of(a), node_of(b)))
@@ -169,7 +173,7 @@ def _better(op: str, key: Callable[[Any], Any], best: Any, item: Any) -> Any:  #
     return _choice(wins, lambda: item, lambda: best)
 
 
-def _before(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _before(a: Any, b: Any) -> Any:
     """Return `a < b`, of tuples by their first item that differs."""
     if not isinstance(a, tuple):
         return a < b
@@ -179,7 +183,7 @@ def _before(a: Any, b: Any) -> Any:  # noqa: ANN401
     return _any(lambda: a[0] < b[0], lambda: rest)
 
 
-def _is_traced(item: Any) -> bool:  # noqa: ANN401
+def _is_traced(item: Any) -> bool:
     return isinstance(item, Traced) or (isinstance(item, tuple) and any(map(_is_traced, item)))
 
 
@@ -190,15 +194,15 @@ def _sorted(items: Iterable[Any], **how: Any) -> list[Any]:
     return [_extreme("min")(*found), _extreme("max")(*found)]
 
 
-def _every(values: Iterable[Any]) -> Any:  # noqa: ANN401
+def _every(values: Iterable[Any]) -> Any:
     return _gathered(values, both, True)
 
 
-def _some(values: Iterable[Any]) -> Any:  # noqa: ANN401
+def _some(values: Iterable[Any]) -> Any:
     return _gathered(values, either, False)
 
 
-def _gathered(values: Iterable[Any], how: Callable[..., Any], empty: bool) -> Any:  # noqa: ANN401
+def _gathered(values: Iterable[Any], how: Callable[..., Any], empty: bool) -> Any:
     found: Any = empty
     for value in values:
         if isinstance(value, Traced) or isinstance(found, Traced):
@@ -210,7 +214,7 @@ def _gathered(values: Iterable[Any], how: Callable[..., Any], empty: bool) -> An
     return found
 
 
-def _round(value: Any, *digits: Any) -> Any:  # noqa: ANN401
+def _round(value: Any, *digits: Any) -> Any:
     if not isinstance(value, Traced):
         return round(value, *digits)
     if digits and digits[0]:
@@ -218,7 +222,7 @@ def _round(value: Any, *digits: Any) -> Any:  # noqa: ANN401
     return math.floor(value + 0.5)
 
 
-def _len(value: Any) -> Any:  # noqa: ANN401
+def _len(value: Any) -> Any:
     return value.count_of if isinstance(value, Counted) else len(value)
 
 
@@ -255,7 +259,7 @@ def answers() -> frozenset[str]:
     return frozenset(value for value in named if isinstance(value, str))
 
 
-def refuse(value: Any, bad: Any, message: str) -> Any:  # noqa: ANN401
+def refuse(value: Any, bad: Any, message: str) -> Any:
     """Stand for the check of every formula (`kvcalc.formulas._domain.refuse`).
 
     Where an error would be an answer, both ways are followed; elsewhere the graph is valid only for
@@ -274,13 +278,13 @@ def refuse(value: Any, bad: Any, message: str) -> Any:  # noqa: ANN401
 
 
 def _of_one(op: str, own: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def found(value: Any) -> Any:  # noqa: ANN401
+    def found(value: Any) -> Any:
         return plain(operate(op, node_of(value))) if isinstance(value, Traced) else own(value)
 
     return found
 
 
-def _isfinite(value: Any) -> Any:  # noqa: ANN401
+def _isfinite(value: Any) -> Any:
     return plain(finite(node_of(value))) if isinstance(value, Traced) else math.isfinite(value)
 
 
@@ -294,12 +298,12 @@ class Math(types.ModuleType):
     isfinite = staticmethod(_isfinite)
 
     @staticmethod
-    def isinf(value: Any) -> Any:  # noqa: ANN401
+    def isinf(value: Any) -> Any:
         """Tell a number without an end."""
         return _not(_isfinite(value))
 
     @staticmethod
-    def isnan(value: Any) -> bool:  # noqa: ANN401
+    def isnan(value: Any) -> bool:
         """Tell a missing number, which no traced one is."""
         return False if isinstance(value, Traced) else math.isnan(value)
 
@@ -314,6 +318,3 @@ class Functools(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(functools, name)
-
-
-__all__ = ["BUILTINS", "CannotJoinError", "Functools", "Math", "choose", "is_leaf", "join"]

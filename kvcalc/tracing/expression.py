@@ -38,7 +38,7 @@ class Graph:
         """Return the node of an operation."""
         return self._kept((op, *(arg.serial for arg in args)), op, args, None, kind, bounds_of(op, args))
 
-    def const(self, value: Any) -> Node:  # noqa: ANN401 - number, truth, text or None
+    def const(self, value: Any) -> Node:
         """Return the node of a constant."""
         kind = NUMBER
         if value is None:
@@ -60,7 +60,13 @@ class Graph:
         return self._kept(key, "input", (), name, MAYBE if optional else NUMBER, bounds)
 
     def _kept(
-        self, key: tuple[Any, ...], op: str, args: tuple[Node, ...], value: Any, kind: str, bounds: Bounds  # noqa: ANN401
+        self,
+        key: tuple[Any, ...],
+        op: str,
+        args: tuple[Node, ...],
+        value: Any,
+        kind: str,
+        bounds: Bounds,
     ) -> Node:
         found = self.made.get(key)
         if found is None:
@@ -72,7 +78,7 @@ GRAPH = Graph()
 """The graph of this process; nodes are values, so that traces may share it."""
 
 
-def constant(value: Any) -> Node:  # noqa: ANN401
+def constant(value: Any) -> Node:
     """Return the node of a constant."""
     return GRAPH.const(value)
 
@@ -101,7 +107,7 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 """What an operation does to numbers."""
 
 
-def evaluate(node: Node, inputs: Mapping[str, Any], known: dict[Node, Any] | None = None) -> Any:  # noqa: ANN401
+def evaluate(node: Node, inputs: Mapping[str, Any], known: dict[Node, Any] | None = None) -> Any:
     """Return the value of a node for values of the inputs, as a workbook computes it."""
     known = {} if known is None else known
     pending = [node]
@@ -130,7 +136,7 @@ def _needed(node: Node, known: Mapping[Node, Any]) -> tuple[Node, ...]:
     return (cond, yes if known[cond] else no) if cond in known else (cond,)
 
 
-def _value(node: Node, inputs: Mapping[str, Any], known: Mapping[Node, Any]) -> Any:  # noqa: ANN401
+def _value(node: Node, inputs: Mapping[str, Any], known: Mapping[Node, Any]) -> Any:
     if node.op == "const":
         return node.value
     if node.op == "input":

@@ -11,13 +11,13 @@ from kvcalc.tracing.builtin import refuse
 from kvcalc.tracing.expression import GRAPH, Node
 from kvcalc.tracing.mirror import Mirror
 from kvcalc.tracing.number import Traced, node_of
-from kvcalc.tracing.paths import started
+from kvcalc.tracing.trace import started
 
 _LOOSE, _SUM, _PRODUCT, _TIGHT = range(4)
 """How tightly an operation holds what it joins: a comparison, a sum, a product, a power."""
 
 
-def traced_formula(formula: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def traced_formula(formula: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
     """Return what a formula gives for traced arguments of these names; `inputs` are their values now."""
     name = formula.__name__
     mirror = Mirror({"kvcalc.formulas._domain": {"refuse": refuse}})
@@ -46,12 +46,14 @@ def latex_of(formula: Callable[..., Any]) -> str:
     needed = [item.name for item in wanted if item.default is not None]
     found = traced_formula(formula, dict.fromkeys(needed, 1.0))
     if is_dataclass(found):
-        lines = [rf"\text{{{item.name}}} &= {_line(getattr(found, item.name), symbols)}" for item in fields(found)]
+        lines = [
+            rf"\text{{{item.name}}} &= {_line(getattr(found, item.name), symbols)}" for item in fields(found)
+        ]
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
     return _line(found, symbols)
 
 
-def _line(value: Any, symbols: Mapping[str, str]) -> str:  # noqa: ANN401
+def _line(value: Any, symbols: Mapping[str, str]) -> str:
     return _told(node_of(value), symbols, _LOOSE)
 
 
@@ -66,7 +68,7 @@ def _told(node: Node, symbols: Mapping[str, str], around: int) -> str:
     return rf"\left({text}\right)" if holds < around else text
 
 
-def _constant(value: Any) -> str:  # noqa: ANN401
+def _constant(value: Any) -> str:
     if isinstance(value, str):
         return rf"\text{{{value}}}"
     if value is None or isinstance(value, bool):

@@ -10,7 +10,7 @@ Leaf = Callable[[str, Any], Any]
 """Gives what stands in place of a number or a tuple at a dotted path: itself, or a traced input."""
 
 
-def lifted(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:  # noqa: ANN401
+def lifted(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:
     """Return the same object of the mirror's own classes."""
     if isinstance(value, (bool, str, type(None))):
         return value
@@ -34,7 +34,7 @@ def _at(path: str, name: object) -> str:
     return f"{path}.{name}" if path else str(name)
 
 
-def _lifted_object(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:  # noqa: ANN401
+def _lifted_object(mirror: Mirror, value: Any, path: str, leaf: Leaf) -> Any:
     kind = type(value)
     if is_mirrored(kind.__module__):
         kind = getattr(mirror.load(kind.__module__), kind.__qualname__)

@@ -51,7 +51,7 @@ class Mirror:
         }
         self.builtins = {**BUILTINS, "__import__": self._import}
 
-    def load(self, name: str) -> Any:  # noqa: ANN401 - a module
+    def load(self, name: str) -> Any:
         """Return a module: its mirrored copy if it calculates."""
         if not is_mirrored(name):
             return importlib.import_module(name)
@@ -85,7 +85,7 @@ class Mirror:
         local: Mapping[str, Any] | None = None,
         fromlist: tuple[str, ...] = (),
         level: int = 0,
-    ) -> Any:  # noqa: ANN401 - a module
+    ) -> Any:
         if name in self.others:
             return self.others[name]
         if not name.startswith("kvcalc"):

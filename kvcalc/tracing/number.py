@@ -5,7 +5,7 @@ from typing import Any
 
 from kvcalc.tracing.expression import MAYBE, NUMBER, TEXT, TRUTH, Node, constant
 from kvcalc.tracing.operations import both, either, equal, less, negate, operate, truth
-from kvcalc.tracing.paths import TRACE
+from kvcalc.tracing.trace import TRACE
 
 _LEAVES = (bool, int, float, str, type(None))
 
@@ -16,16 +16,16 @@ NAMED: dict[int, Node] = {}
 """Nodes that stand in texts, by serial."""
 
 
-def is_leaf(value: Any) -> bool:  # noqa: ANN401
+def is_leaf(value: Any) -> bool:
     """Tell a single value from a structure."""
     return isinstance(value, (Traced, *_LEAVES)) or _is_numpy_scalar(value)
 
 
-def _is_numpy_scalar(value: Any) -> bool:  # noqa: ANN401
+def _is_numpy_scalar(value: Any) -> bool:
     return hasattr(value, "item") and getattr(value, "ndim", None) == 0
 
 
-def node_of(value: Any) -> Node:  # noqa: ANN401
+def node_of(value: Any) -> Node:
     """Return the node of a single value."""
     if isinstance(value, Traced):
         return TRACE.resolved(value.node)
@@ -36,12 +36,12 @@ def node_of(value: Any) -> Node:  # noqa: ANN401
     return constant(value)
 
 
-def plain(node: Node) -> Any:  # noqa: ANN401
+def plain(node: Node) -> Any:
     """Return a constant as Python has it, anything else traced."""
     return node.value if node.op == "const" else Traced(node)
 
 
-def _operated(op: str, *values: Any) -> Any:  # noqa: ANN401
+def _operated(op: str, *values: Any) -> Any:
     if any(getattr(value, "ndim", 0) for value in values if not isinstance(value, Traced)):
         raise TRACE.stop("a table of numbers does not follow the inputs")
     return plain(operate(op, *map(node_of, values)))
@@ -181,11 +181,11 @@ class Traced:
             return self
         raise TRACE.stop("one of a table of numbers does not follow the inputs")
 
-    def item(self) -> Any:  # noqa: ANN401 - as of a numpy scalar
+    def item(self) -> Any:
         """Return the number itself."""
         return self
 
-    def is_integer(self) -> Any:  # noqa: ANN401
+    def is_integer(self) -> Any:
         """Tell a whole number."""
         return self == _operated("floor", self)
 
@@ -196,7 +196,7 @@ class MaybePair(tuple[Any, ...]):
     missing: Node
 
     @classmethod
-    def of(cls, low: Any, high: Any, missing: Node) -> "MaybePair":  # noqa: ANN401
+    def of(cls, low: Any, high: Any, missing: Node) -> "MaybePair":
         """Return the pair, which is None where `missing` holds."""
         made = cls((low, high))
         made.missing = missing
@@ -209,7 +209,7 @@ class Counted(tuple[Any, ...]):
     count_of: Any
 
     @classmethod
-    def of(cls, items: Any, count: Any) -> "Counted":  # noqa: ANN401
+    def of(cls, items: Any, count: Any) -> "Counted":
         """Return the items with their traced number."""
         made = cls(items)
         made.count_of = count
@@ -224,13 +224,13 @@ def _one_of(node: Node) -> Node:
     return node
 
 
-def _divided(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _divided(a: Any, b: Any) -> Any:
     if not isinstance(b, Traced) and getattr(b, "ndim", 0) == 0 and b == 0:
         raise ZeroDivisionError("division by zero")
     return _operated("div", a, b)
 
 
-def _compared(a: Any, b: Any, strict: bool) -> Any:  # noqa: ANN401
+def _compared(a: Any, b: Any, strict: bool) -> Any:
     if any(getattr(value, "ndim", 0) for value in (a, b) if not isinstance(value, Traced)):
         raise TRACE.stop("a table of numbers does not follow the inputs")
     first, second = node_of(a), node_of(b)
@@ -249,4 +249,16 @@ def parts_of_text(text: str) -> list[str | tuple[Node, str]]:
     return pieces
 
 
-__all__ = ["MAYBE", "Counted", "MaybePair", "NUMBER", "TEXT", "TRUTH", "Traced", "is_leaf", "node_of", "parts_of_text", "plain"]
+__all__ = [
+    "MAYBE",
+    "NUMBER",
+    "TEXT",
+    "TRUTH",
+    "Counted",
+    "MaybePair",
+    "Traced",
+    "is_leaf",
+    "node_of",
+    "parts_of_text",
+    "plain",
+]

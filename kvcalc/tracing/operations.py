@@ -1,6 +1,7 @@
 """Makes nodes in their simplest form: constants folded, comparisons decided, choices of one kind joined."""
 
 import math
+from collections.abc import Callable, Mapping
 
 from kvcalc.tracing.bounds import is_part
 from kvcalc.tracing.expression import (
@@ -122,7 +123,7 @@ def _pow(a: Node, b: Node) -> Node | None:
     return a if _is(b, 1) else None
 
 
-_SIMPLER = {
+_SIMPLER: Mapping[str, Callable[..., Node | None]] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,

@@ -30,7 +30,7 @@ class Rewriting(ast.NodeTransformer):
     def __init__(self) -> None:
         self.inside = 0  # functions around the place; class bodies and modules are left alone
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Follow every way of a function; its decorators stand outside."""
         self.inside += 1
         self.generic_visit(node)
@@ -40,37 +40,37 @@ class Rewriting(ast.NodeTransformer):
             node.decorator_list.append(ast.Name(PREFIX + "followed", ast.Load()))
         return node
 
-    def visit_Try(self, node: ast.Try) -> ast.AST:  # noqa: N802
+    def visit_Try(self, node: ast.Try) -> ast.AST:
         """Mark what is tried, since an error there is an answer."""
         self.generic_visit(node)
         if self.inside:
             node.body = [ast.With([ast.withitem(_call("tried"))], node.body)]
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
-        """`a if c else b`."""
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """Hand over `a if c else b`."""
         self.generic_visit(node)
         if not self.inside or _has_walrus(node):
             return node
         return _call("choice", node.test, _later(node.body), _later(node.orelse))
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
-        """`a and b`, `a or b`."""
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """Hand over `a and b` and `a or b`."""
         self.generic_visit(node)
         if not self.inside or _has_walrus(node):
             return node
         name = "all" if isinstance(node.op, ast.And) else "any"
         return _call(name, *map(_later, node.values))
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
-        """`not a`."""
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """Hand over `not a`."""
         self.generic_visit(node)
         if not self.inside or not isinstance(node.op, ast.Not):
             return node
         return _call("not", node.operand)
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
-        """`a is None`, and chains such as `a < b < c`."""
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Hand over `a is None`, and chains such as `a < b < c`."""
         self.generic_visit(node)
         if not self.inside:
             return node

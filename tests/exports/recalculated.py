@@ -88,7 +88,7 @@ def differs(shown, expected):
     """Tell a cell that does not say what the plan says; a blank cell is null, what never ends is null too."""
     if expected is None:
         return not (shown in (None, "") or (isinstance(shown, (int, float)) and shown > 1e200))
-    if isinstance(expected, bool) or isinstance(expected, str) or not isinstance(shown, (int, float)):
+    if isinstance(expected, (bool, str)) or not isinstance(shown, (int, float)):
         return (shown or "") != expected
     return abs(shown - expected) > TOLERANCE * max(abs(expected), abs(shown))
 

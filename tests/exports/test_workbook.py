@@ -1,4 +1,4 @@
-"""A workbook against `kvcalc plan`: recalculated by LibreOffice, as exported and after inputs were changed."""
+"""A workbook against `kvcalc plan`: recalculated by LibreOffice, as exported and with other inputs."""
 
 import json
 import re
@@ -20,7 +20,13 @@ needs_office = pytest.mark.skipif(office.OFFICE is None, reason="LibreOffice (so
 DENSE = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "concurrency": 32}
 TIERED = {"model": str(ROOT / "examples/four-gpus-70b.yaml")}
 LATENT = {"model": str(ROOT / "examples/eight-gpus-mla.yaml")}
-WINDOWED = {"model": "gpt-oss-20b", "on": "h100-sxm-80gb", "engine": "vllm", "concurrency": 64, "prompt": "8k"}
+WINDOWED = {
+    "model": "gpt-oss-20b",
+    "on": "h100-sxm-80gb",
+    "engine": "vllm",
+    "concurrency": 64,
+    "prompt": "8k",
+}
 
 # What is asked, what of it changes for `kvcalc plan`, and the cells that a planner changes for the same.
 SCENARIOS = {
@@ -153,7 +159,17 @@ def test_inputs_have_names_units_notes_and_sources(exported):
     book = openpyxl.load_workbook(exported("tiers and four GPUs under vLLM"))
     rows = [row for row in book["Inputs"].iter_rows(min_row=4, values_only=True) if row[5]]
     named = {row[5]: row for row in rows}
-    for name in ("prompt", "generate", "concurrency", "hit", "rate", "gpus", "utilization", "queue", "window"):
+    for name in (
+        "prompt",
+        "generate",
+        "concurrency",
+        "hit",
+        "rate",
+        "gpus",
+        "utilization",
+        "queue",
+        "window",
+    ):
         assert name in book.defined_names
     assert named["tiers.dram.bandwidth"][:3] == ("Tiers, dram, bandwidth", 54e9, "byte/second")
     assert "four-gpus-70b.yaml" in named["tiers.dram.bandwidth"][4]
@@ -162,8 +178,10 @@ def test_inputs_have_names_units_notes_and_sources(exported):
 
 def test_round_ups_to_blocks_are_live(exported):
     book = openpyxl.load_workbook(exported("tiers and four GPUs under vLLM"))
-    formulas = [row[0].value for row in book["Steps"].iter_rows(5, min_col=3, max_col=3) if row[0].value]
-    assert any("CEILING((prompt+generate)/16" in text.replace("((", "(").replace("))", ")") for text in formulas)
+    steps = {f"C{row[0].row}": row[0].value for row in book["Steps"].iter_rows(5, min_col=3, max_col=3)}
+    total = next(cell for cell, text in steps.items() if text == "=(prompt+generate)")
+    # vLLM's blocks of 16 tokens
+    assert any(f"CEILING(({total}/16),1)" in text for text in steps.values())
 
 
 def test_names_from_others_are_text(tmp_path):
@@ -188,7 +206,10 @@ def test_names_from_others_are_text(tmp_path):
     [
         (["llama-3.1-8b", "--on", "h100-sxm-80gb", "-o", "plan.xls"], "did you mean '.xlsx'"),
         (["llama-3.1-8b", "--on", "h100-sxm-80gb", "-o", "plan"], "unknown kind of file"),
-        (["llama-3.1-8b", "--on", "h100-sxm-80gb", "-o", "nowhere/plan.xlsx"], "cannot write nowhere/plan.xlsx"),
+        (
+            ["llama-3.1-8b", "--on", "h100-sxm-80gb", "-o", "nowhere/plan.xlsx"],
+            "cannot write nowhere/plan.xlsx",
+        ),
         (["lama-3.1-8b", "--on", "h100-sxm-80gb", "-o", "plan.xlsx"], "did you mean"),
         (["llama-3.1-8b", "--on", "h100-sxm-80gb", "--draws", "100", "-o", "plan.xlsx"], "no random numbers"),
         (["missing.yaml", "-o", "plan.xlsx"], "missing.yaml: no such file"),

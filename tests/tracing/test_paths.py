@@ -7,8 +7,9 @@ from kvcalc.tracing.bounds import ANYTHING, COUNT, NOT_NEGATIVE, POSITIVE
 from kvcalc.tracing.builtin import BUILTINS
 from kvcalc.tracing.expression import GRAPH, evaluate
 from kvcalc.tracing.number import Traced, node_of
-from kvcalc.tracing.paths import TRACE, follow, started
+from kvcalc.tracing.paths import follow
 from kvcalc.tracing.rewriting import rewritten
+from kvcalc.tracing.trace import TRACE, started
 
 
 def mirrored(source, name):

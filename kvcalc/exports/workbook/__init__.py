@@ -4,6 +4,7 @@ The formulas are the graph of the plan's own code (`kvcalc.exports.traced`), cut
 """
 
 from dataclasses import replace
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError
@@ -21,17 +22,18 @@ def write(question: "Question", path: str) -> None:
         If XlsxWriter is missing, the plan cannot be answered or the file cannot be written.
     """
     xlsxwriter = _xlsxwriter()
-    from kvcalc.documents import replacing
+    from kvcalc.documents import write_bytes
     from kvcalc.exports.traced import trace_plan
 
-    plan = trace_plan(question)
-    with replacing(path) as beside:
-        book = xlsxwriter.Workbook(str(beside), {"strings_to_formulas": False, "strings_to_urls": False})
-        _fill(book, plan)
-        book.close()
+    made = BytesIO()
+    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    book = xlsxwriter.Workbook(made, options)
+    _fill(book, trace_plan(question))
+    book.close()
+    write_bytes(path, made.getvalue())
 
 
-def _xlsxwriter() -> Any:  # noqa: ANN401 - a module without types
+def _xlsxwriter() -> Any:
     try:
         import xlsxwriter
     except ImportError:
@@ -39,7 +41,7 @@ def _xlsxwriter() -> Any:  # noqa: ANN401 - a module without types
     return xlsxwriter
 
 
-def _fill(book: Any, plan: Any) -> None:  # noqa: ANN401
+def _fill(book: Any, plan: Any) -> None:
     """Write all sheets."""
     from kvcalc import __version__
     from kvcalc.exports.workbook import sheets

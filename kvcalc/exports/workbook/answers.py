@@ -41,7 +41,7 @@ _TIER = ("verdict", "speedup", "restore", "remaining", "recompute", "break_even_
 
 def validity(plan_checks: Sequence[Any]) -> Node:
     """Return whether all checks hold, in a tree, since a function takes few arguments."""
-    nodes = [check.holds for check in plan_checks] or [TRUE]
+    nodes: list[Node] = [check.holds for check in plan_checks] or [TRUE]
     while len(nodes) > 1:
         nodes = [both(*pair) if len(pair) == 2 else pair[0] for pair in _pairs(nodes)]
     return nodes[0]
@@ -86,7 +86,7 @@ def answers_sheet(cells: Cells, figures: Mapping[str, Figure], extra: Mapping[st
     _notes(cells, sheet, row)
 
 
-def _main(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:  # noqa: ANN401
+def _main(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:
     for label, key in _MAIN:
         if key is None:
             sheet.merge_range(row, 0, row, 4, label, cells.styles.section())
@@ -100,7 +100,7 @@ def _main(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> 
     return row
 
 
-def _line(cells: Cells, sheet: Any, row: int, label: str, item: Figure) -> None:  # noqa: ANN401
+def _line(cells: Cells, sheet: Any, row: int, label: str, item: Figure) -> None:
     style = cells.styles.formula(item.unit) if item.unit else cells.styles.words(bold=True)
     sheet.write_string(row, 0, label, cells.styles.label())
     cells.figure(sheet, row, 1, item.node, style)
@@ -108,7 +108,7 @@ def _line(cells: Cells, sheet: Any, row: int, label: str, item: Figure) -> None:
     sheet.write_string(row, 3, item.key, cells.styles.faint())
 
 
-def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:  # noqa: ANN401
+def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> int:
     columns = dict.fromkeys(item.column for item in figures.values() if item.column)
     for column in columns:
         sheet.merge_range(row, 0, row, 4, "", cells.styles.section())
@@ -125,7 +125,7 @@ def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) ->
     return row
 
 
-def _why(cells: Cells, sheet: Any, row: int, verdict: Figure, figures: Mapping[str, Figure]) -> None:  # noqa: ANN401
+def _why(cells: Cells, sheet: Any, row: int, verdict: Figure, figures: Mapping[str, Figure]) -> None:
     """Write the verdict in words beside it."""
     reason = figures.get(verdict.key.replace(".verdict", ".reason"))
     if reason is not None and (reason.live or reason.node in cells.steps.places):
@@ -133,11 +133,13 @@ def _why(cells: Cells, sheet: Any, row: int, verdict: Figure, figures: Mapping[s
         sheet.set_row(row, 15 * (1 + len(str(cells.value(reason.node))) // 60))
 
 
-def _notes(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
+def _notes(cells: Cells, sheet: Any, row: int) -> None:
     before = None
     for kind, node in note_nodes(cells.plan.notes):
         if kind != before:
-            sheet.merge_range(row, 0, row, 4, f"{kind.capitalize()}s that hold for these inputs", cells.styles.section())
+            sheet.merge_range(
+                row, 0, row, 4, f"{kind.capitalize()}s that hold for these inputs", cells.styles.section()
+            )
             row, before = row + 1, kind
         sheet.merge_range(row, 0, row, 4, "", cells.styles.words())
         sheet.set_row(row, 15 * (1 + len(str(cells.value(node))) // 150))
@@ -146,5 +148,3 @@ def _notes(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
         else:
             cells.figure(sheet, row, 0, node, cells.styles.words())
         row += 1
-
-

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvcalc.bodies import public, units_of
-from kvcalc.exports.traced import EXPERT_BATCH, NOT_LIVE, TracedPlan
+from kvcalc.exports.standins import EXPERT_BATCH
+from kvcalc.exports.traced import NOT_LIVE, TracedPlan
 from kvcalc.results import PlanResult
 from kvcalc.tracing.expression import NOTHING, Node, constant
 from kvcalc.tracing.number import is_leaf, node_of
@@ -69,7 +70,7 @@ def _offload(plan: TracedPlan, units: dict[str, str]) -> Iterator[Figure]:
             yield Figure(key, shown, _unit(units, f"offload.{name}"), "offload", name, column)
 
 
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Node]]:  # noqa: ANN401
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Node]]:
     if is_leaf(value):
         yield key, node_of(value)
     elif isinstance(value, (tuple, list)):

@@ -56,9 +56,9 @@ def formatted(value: str, form: str) -> str:
         return f"IF({value}=0,0,ROUND({value},{size}))"
     if form.endswith("%") or form.endswith("f") or "," in form:
         places = int(form.rpartition(".")[2][:-1] or 0) if "." in form else 0
-        digits = "0" + ("." + "0" * places if places else "")
-        digits = digits.replace("0", "#,##0", 1) if "," in form else digits
-        return f'TEXT({value},"{digits}{"%" if form.endswith("%") else ""}")'
+        shown = "0" + ("." + "0" * places if places else "")
+        shown = shown.replace("0", "#,##0", 1) if "," in form else shown
+        return f'TEXT({value},"{shown}{"%" if form.endswith("%") else ""}")'
     return value
 
 
@@ -195,7 +195,7 @@ def _is_risky(node: Node) -> bool:
     return node.op == "pow" and not node.args[0].bounds.positive
 
 
-def simple(value: Any) -> bool:  # noqa: ANN401
+def simple(value: Any) -> bool:
     """Tell what a cell can hold."""
     return isinstance(value, (bool, int, float, str))
 

@@ -31,7 +31,9 @@ def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> Columns:
     shown = outcomes(figures)
     chosen = varied(cells.plan.inputs, inputs_of([node for _, node in shown]))
     curve = _curve(cells, figures)
-    variants = [changed(item, cells.names[item.key], sign, _CHANGE_CELL) for item in chosen for sign in (-1, 1)]
+    variants = [
+        changed(item, cells.names[item.key], sign, _CHANGE_CELL) for item in chosen for sign in (-1, 1)
+    ]
     variants += [variant for variant, _ in curve]
     nodes = [node for _, node in shown] + ([*_sides(figures)] if curve else [])
     columns = Columns(cells, Steps.of(nodes), tuple(variants))
@@ -44,7 +46,9 @@ def _table(columns: Columns, chosen: list[Input], shown: list[tuple[str, Node]])
     cells = columns.cells
     widths = ("label", "value", "value", *("value" for _ in shown))
     sheet = sheet_of(cells, "Sensitivity", "Each input by itself, down and up by this share:", widths)
-    sheet.write_number(1, 1, CHANGE, cells.styles.of(num_format="0%", font_color="#0B3FB3", bg_color="#FFF8DC", border=1))
+    sheet.write_number(
+        1, 1, CHANGE, cells.styles.of(num_format="0%", font_color="#0B3FB3", bg_color="#FFF8DC", border=1)
+    )
     heads(cells, sheet, ("Input", "From", "To", *(label for label, _ in shown)))
     units = {figure.node: figure.unit for figure in cells.figures}
     row = FIRST
@@ -59,13 +63,13 @@ def _table(columns: Columns, chosen: list[Input], shown: list[tuple[str, Node]])
     _scales(cells, sheet, row, len(shown))
 
 
-def _style(cells: Cells, unit: str) -> Any:  # noqa: ANN401
+def _style(cells: Cells, unit: str) -> Any:
     return cells.styles.formula(unit) if unit else cells.styles.words()
 
 
 def _variant_row(
     columns: Columns,
-    sheet: Any,  # noqa: ANN401
+    sheet: Any,
     row: int,
     at: int,
     item: Input,
@@ -82,7 +86,7 @@ def _variant_row(
         sheet.write_formula(row, column, f"={columns.at(node, at)}", _style(cells, units[node]), value)
 
 
-def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:  # noqa: ANN401
+def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
     """Shade what differs from the plan."""
     from xlsxwriter.utility import xl_col_to_name
 
@@ -136,7 +140,7 @@ def _charts(
         _curve_chart(columns, sheet, figures, first, curve, end + 2)
 
 
-def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:  # noqa: ANN401
+def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:
     chart = cells.book.add_chart({"type": "bar"})
     chart.add_series(
         {
@@ -150,7 +154,9 @@ def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:  # noqa: ANN401
     )
     chart.set_title({"name": "Memory of one GPU"})
     chart.set_legend({"none": True})
-    chart.set_x_axis({"num_format": '#,##0,,," GB"', "major_gridlines": {"visible": True, "line": {"color": "#DDDDDD"}}})
+    chart.set_x_axis(
+        {"num_format": '#,##0,,," GB"', "major_gridlines": {"visible": True, "line": {"color": "#DDDDDD"}}}
+    )
     chart.set_y_axis({"reverse": True})
     chart.set_size({"width": 640, "height": 300})
     sheet.insert_chart(FIRST - 1, 6, chart)
@@ -158,7 +164,7 @@ def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:  # noqa: ANN401
 
 def _curve_chart(
     columns: Columns,
-    sheet: Any,  # noqa: ANN401
+    sheet: Any,
     figures: Mapping[str, Figure],
     first: int,
     curve: list[tuple[Variant, float]],
@@ -193,7 +199,12 @@ def _curve_chart(
     tier = figures["offload[0].bandwidth"].column
     chart.set_title({"name": f"Break-even over the bandwidth: {tier}"})
     chart.set_x_axis({"log_base": 2, "num_format": '#,##0.0,,," GB/s"', "name": "Bandwidth"})
-    chart.set_y_axis({"name": "Seconds to the first token", "major_gridlines": {"visible": True, "line": {"color": "#DDDDDD"}}})
+    chart.set_y_axis(
+        {
+            "name": "Seconds to the first token",
+            "major_gridlines": {"visible": True, "line": {"color": "#DDDDDD"}},
+        }
+    )
     chart.set_legend({"position": "bottom"})
     chart.set_size({"width": 640, "height": 360})
     sheet.insert_chart(FIRST + 15, 6, chart)

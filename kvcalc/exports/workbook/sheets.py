@@ -34,7 +34,7 @@ _ABOUT = {
 }
 
 
-def sheet_of(cells: Cells, name: str, about: str, widths: Sequence[str]) -> Any:  # noqa: ANN401
+def sheet_of(cells: Cells, name: str, about: str, widths: Sequence[str]) -> Any:
     """Add a sheet with its title, ready to print."""
     sheet = cells.book.add_worksheet(name)
     sheet.hide_gridlines(2)
@@ -51,7 +51,7 @@ def sheet_of(cells: Cells, name: str, about: str, widths: Sequence[str]) -> Any:
     return sheet
 
 
-def heads(cells: Cells, sheet: Any, words: Sequence[str]) -> None:  # noqa: ANN401
+def heads(cells: Cells, sheet: Any, words: Sequence[str]) -> None:
     """Write the heads of a table."""
     for column, word in enumerate(words):
         sheet.write_string(FIRST - 1, column, word, cells.styles.head())
@@ -59,7 +59,7 @@ def heads(cells: Cells, sheet: Any, words: Sequence[str]) -> None:  # noqa: ANN4
 
 def inputs_sheet(cells: Cells) -> None:
     """Write the inputs, each with a name, its unit, what it means and where its value is from."""
-    about = f"{cells.plan.model} on {cells.plan.machine}. Change a blue number; all sheets follow. Blank: not given."
+    about = f"{cells.plan.model} on {cells.plan.machine}. Change a blue number, and all sheets follow."
     sheet = sheet_of(cells, "Inputs", about, ("label", "value", "unit", "note", "note", "key"))
     heads(cells, sheet, ("Input", "Value", "Unit", "What it is", "Source", "Name in formulas"))
     row = FIRST
@@ -75,7 +75,7 @@ def inputs_sheet(cells: Cells) -> None:
     _fixed_rows(cells, sheet, row + 1)
 
 
-def _input_row(cells: Cells, sheet: Any, row: int, item: Input) -> None:  # noqa: ANN401
+def _input_row(cells: Cells, sheet: Any, row: int, item: Input) -> None:
     styles = cells.styles
     sheet.write_string(row, 0, title(item.key), styles.label())
     style = styles.input(item.unit, item.node.bounds.whole)
@@ -105,7 +105,7 @@ def _validation(item: Input) -> dict[str, Any]:
     return rule | {"error_title": "Not valid", "error_message": words, "input_message": words}
 
 
-def _fixed_rows(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
+def _fixed_rows(cells: Cells, sheet: Any, row: int) -> None:
     """Name what no cell changes."""
     styles = cells.styles
     sheet.merge_range(row, 0, row, 5, "Fixed in this workbook: export again to change", styles.section())
@@ -117,7 +117,9 @@ def _fixed_rows(cells: Cells, sheet: Any, row: int) -> None:  # noqa: ANN401
         row += 1
         sheet.write_string(row, 0, title(name), styles.label())
         sheet.write_string(row, 1, str(value), styles.fixed())
-        sheet.write_string(row, 3, STRUCTURE.get(name, "") or "words choose rules and profiles", styles.faint())
+        sheet.write_string(
+            row, 3, STRUCTURE.get(name, "") or "words choose rules and profiles", styles.faint()
+        )
     for name, reason in NOT_LIVE.items():
         row += 1
         sheet.write_string(row, 0, title(name.rpartition(".")[2]), styles.label())
@@ -143,7 +145,7 @@ def part_sheet(cells: Cells, name: str, figures: Sequence[Figure]) -> None:
         sheet.write_string(FIRST, 0, "Nothing was asked for here.", cells.styles.faint())
 
 
-def write_figure(cells: Cells, sheet: Any, row: int, column: int, item: Figure) -> None:  # noqa: ANN401
+def write_figure(cells: Cells, sheet: Any, row: int, column: int, item: Figure) -> None:
     """Write a figure: a formula, or in grey what no input changes."""
     styles = cells.styles
     style = styles.formula(item.unit) if item.unit else styles.words()
@@ -151,7 +153,9 @@ def write_figure(cells: Cells, sheet: Any, row: int, column: int, item: Figure) 
         cells.figure(sheet, row, column, item.node, style)
         return
     value = item.node.value
-    sheet.write(row, column, "" if value is None else value if not isinstance(value, str) else None, styles.fixed())
+    sheet.write(
+        row, column, "" if value is None else value if not isinstance(value, str) else None, styles.fixed()
+    )
     if isinstance(value, str):
         sheet.write_string(row, column, value, styles.fixed())
 
@@ -194,7 +198,7 @@ def height_of(*words: object, across: int = 52) -> int:
 
 def checks_sheet(cells: Cells) -> None:
     """Write what the formulas rest on: each line must be TRUE."""
-    about = "The formulas are those of kvcalc while each line is TRUE; otherwise export again, or ask `kvcalc plan`."
+    about = "The formulas are those of kvcalc while each line is TRUE; otherwise export again."
     sheet = sheet_of(cells, "Checks", about, ("note", "value"))
     heads(cells, sheet, ("Condition", "Holds"))
     row = FIRST
@@ -205,14 +209,24 @@ def checks_sheet(cells: Cells) -> None:
         cells.figure(sheet, row, 1, check.holds, cells.styles.words())
         row += 1
     sheet.conditional_format(
-        FIRST, 1, max(row, FIRST + 1), 1,
-        {"type": "cell", "criteria": "==", "value": "FALSE", "format": cells.styles.of(font_color=BAD, bold=True)},
+        FIRST,
+        1,
+        max(row, FIRST + 1),
+        1,
+        {
+            "type": "cell",
+            "criteria": "==",
+            "value": "FALSE",
+            "format": cells.styles.of(font_color=BAD, bold=True),
+        },
     )
 
 
 def steps_sheet(cells: Cells) -> None:
     """Write every step of the calculation, each after what it needs."""
-    about = "Each formula of kvcalc as it ran for this plan, step by step; names are those of the sheet Inputs."
+    about = (
+        "Each formula of kvcalc as it ran for this plan, step by step; names are those of the sheet Inputs."
+    )
     sheet = sheet_of(cells, STEPS, about, ("label", "note", "value"))
     sheet.freeze_panes(FIRST_STEP, 3)
     for column, head in enumerate(("Computed by", "What it is", "Value")):
@@ -226,11 +240,18 @@ def steps_sheet(cells: Cells) -> None:
         sheet.write_formula(row, 2, cells.step(node), style, cells.value(node))
 
 
-def color_words(cells: Cells, sheet: Any, row: int, column: int, good: str, bad: str) -> None:  # noqa: ANN401
+def color_words(cells: Cells, sheet: Any, row: int, column: int, good: str, bad: str) -> None:
     """Colour a verdict by its word."""
     for word, color in ((good, GOOD), (bad, BAD)):
         sheet.conditional_format(
-            row, column, row, column,
-            {"type": "text", "criteria": "begins with", "value": word,
-             "format": cells.styles.of(font_color=color, bold=True)},
+            row,
+            column,
+            row,
+            column,
+            {
+                "type": "text",
+                "criteria": "begins with",
+                "value": word,
+                "format": cells.styles.of(font_color=color, bold=True),
+            },
         )

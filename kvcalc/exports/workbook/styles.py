@@ -32,11 +32,11 @@ GOOD, BAD = "#0A6B2B", "#B3261E"
 class Styles:
     """The formats of one workbook, each made once."""
 
-    def __init__(self, book: Any) -> None:  # noqa: ANN401 - xlsxwriter has no types
+    def __init__(self, book: Any) -> None:
         self.book = book
         self.made: dict[tuple[tuple[str, Any], ...], Any] = {}
 
-    def of(self, **what: Any) -> Any:  # noqa: ANN401
+    def of(self, **what: Any) -> Any:
         """Return a format."""
         full = {"font_name": "Calibri", "font_size": 11, "valign": "top", **what}
         key = tuple(sorted(full.items()))
@@ -44,44 +44,44 @@ class Styles:
             self.made[key] = self.book.add_format(full)
         return self.made[key]
 
-    def title(self) -> Any:  # noqa: ANN401
+    def title(self) -> Any:
         """Heading of a sheet."""
         return self.of(bold=True, font_size=16, font_color=DARK)
 
-    def head(self) -> Any:  # noqa: ANN401
+    def head(self) -> Any:
         """Heading of a column."""
         return self.of(bold=True, font_color="#FFFFFF", bg_color=DARK, border=0, text_wrap=True)
 
-    def section(self) -> Any:  # noqa: ANN401
+    def section(self) -> Any:
         """Heading of a part of a sheet."""
         return self.of(bold=True, font_color=DARK, bg_color="#E8EDF3")
 
-    def label(self) -> Any:  # noqa: ANN401
+    def label(self) -> Any:
         """Words."""
         return self.of(text_wrap=True)
 
-    def faint(self) -> Any:  # noqa: ANN401
+    def faint(self) -> Any:
         """Words that few need."""
         return self.of(font_color=GREY, font_size=9)
 
-    def unit(self) -> Any:  # noqa: ANN401
-        """The unit behind a number."""
+    def unit(self) -> Any:
+        """Return the look of the unit behind a number."""
         return self.of(font_color=GREY, indent=1)
 
-    def input(self, unit: str, whole: bool = False) -> Any:  # noqa: ANN401
-        """A number that a planner may change."""
+    def input(self, unit: str, whole: bool = False) -> Any:
+        """Return the look of a number that a planner may change."""
         form = _WHOLE if whole else FORMATS.get(unit, _COUNTS)
         return self.of(font_color=BLUE, bg_color=PALE, border=1, border_color="#C9B458", num_format=form)
 
-    def formula(self, unit: str, bold: bool = False) -> Any:  # noqa: ANN401
-        """A number that follows from the inputs."""
+    def formula(self, unit: str, bold: bool = False) -> Any:
+        """Return the look of a number that follows from the inputs."""
         what: dict[str, Any] = {"num_format": FORMATS.get(unit, "General"), "align": "right"}
         return self.of(**what, bold=True) if bold else self.of(**what)
 
-    def words(self, bold: bool = False) -> Any:  # noqa: ANN401
+    def words(self, bold: bool = False) -> Any:
         """Words that follow from the inputs."""
         return self.of(text_wrap=True, bold=True) if bold else self.of(text_wrap=True)
 
-    def fixed(self) -> Any:  # noqa: ANN401
-        """What this workbook does not change."""
+    def fixed(self) -> Any:
+        """Return the look of what this workbook does not change."""
         return self.of(font_color=GREY, italic=True, text_wrap=True, align="left")

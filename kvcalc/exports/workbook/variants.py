@@ -95,9 +95,10 @@ class Columns:
         for place, variant in enumerate(self.variants):
             self._column(sheet, place, variant)
 
-    def _column(self, sheet: Any, place: int, variant: Variant) -> None:  # noqa: ANN401
+    def _column(self, sheet: Any, place: int, variant: Variant) -> None:
         cells = self.cells
-        values, known = {**cells.values, variant.key: variant.value}, {}
+        values = {**cells.values, variant.key: variant.value}
+        known: dict[Node, Any] = {}
         for item in cells.plan.inputs:
             name = cells.names[item.key]
             formula = variant.formula if item.key == variant.key else name
@@ -109,16 +110,18 @@ class Columns:
         for node in self.steps.order:
             formula = spelled(node, lambda arg: self._here(arg, place))
             formula = f'IFERROR({formula},"{NOT_TAKEN}")' if self.steps.risky[node] else formula
-            sheet.write_formula(self.row(node) - 1, place + 1, f"={formula}", None, self.value(node, values, known))
+            sheet.write_formula(
+                self.row(node) - 1, place + 1, f"={formula}", None, self.value(node, values, known)
+            )
 
-    def value(self, node: Node, values: Mapping[str, Any], known: dict[Node, Any]) -> Any:  # noqa: ANN401
+    def value(self, node: Node, values: Mapping[str, Any], known: dict[Node, Any]) -> Any:
         """Return what a cell shows now."""
         try:
             return self.cells.shown(evaluate(node, values, known))
         except (ArithmeticError, ValueError, TypeError, KeyError):
             return NOT_TAKEN
 
-    def value_at(self, node: Node, place: int) -> Any:  # noqa: ANN401
+    def value_at(self, node: Node, place: int) -> Any:
         """Return what an outcome is under a variant now."""
         variant = self.variants[place]
         return self.value(node, {**self.cells.values, variant.key: variant.value}, {})

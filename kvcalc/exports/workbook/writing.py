@@ -35,8 +35,12 @@ class Cells:
     known: dict[Node, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(  # noqa: D102
-        cls, plan: TracedPlan, book: Any, shown: list[Node], figures: tuple[Figure, ...]  # noqa: ANN401
+    def of(
+        cls,
+        plan: TracedPlan,
+        book: Any,
+        shown: list[Node],
+        figures: tuple[Figure, ...],
     ) -> "Cells":
         """Return the cells of a plan that shows these nodes."""
         keys = [item.key for item in plan.inputs]
@@ -63,7 +67,7 @@ class Cells:
             return f"C{self.row_of(node) + 1}"
         return self.spell(node, self.here)
 
-    def spell(self, node: Node, at: Any) -> str:  # noqa: ANN401
+    def spell(self, node: Node, at: Any) -> str:
         """Return the formula of a value."""
         if node.op == "input":
             return self.names[node.value]
@@ -77,14 +81,14 @@ class Cells:
         """Return a formula that says so where it has no value."""
         return f'=IFERROR({formula},"{NOT_TAKEN}")' if self.steps.risky[node] else f"={formula}"
 
-    def value(self, node: Node) -> Any:  # noqa: ANN401
+    def value(self, node: Node) -> Any:
         """Return what a cell shows with the inputs as they are now, for programs that do not calculate."""
         try:
             return self.shown(evaluate(node, self.values, self.known))
         except (ArithmeticError, ValueError, TypeError, KeyError):
             return NOT_TAKEN
 
-    def shown(self, found: Any) -> Any:  # noqa: ANN401
+    def shown(self, found: Any) -> Any:
         """Return a value as a cell holds it."""
         if found is None:
             return ""
@@ -103,7 +107,7 @@ class Cells:
         """Return a text with the numbers of now."""
         return told(text, self)
 
-    def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:  # noqa: ANN401
+    def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:
         """Write a figure: a formula that points to its step."""
         sheet.write_formula(row, column, f"={self.at(node)}", style, self.value(node))
 
