@@ -34,13 +34,13 @@ def page() -> str:
         "A planner who works in a spreadsheet takes the plan there:",
         fence("kvcalc export examples/four-gpus-70b.yaml -o plan.xlsx", "console"),
         'It needs XlsxWriter (`pip install "kvcalc[xlsx]"`). Change a blue cell on the sheet Inputs in Excel '
-        "or LibreOffice, and every figure, verdict and warning follows. Cells hold base units (bytes, seconds, "
-        "tokens) and show larger ones.",
+        "or LibreOffice, and every figure, verdict and warning follows. Cells hold base units (bytes, "
+        "seconds, tokens) and show larger ones.",
         "## Sheets",
         table(["sheet", "what it holds"], ([name, prose(text)] for name, text in _SHEETS)),
         "## One definition",
-        "No formula is written down for the workbook. `kvcalc.tracing` loads the modules of the plan a second "
-        "time and runs them on numbers without a value, so that what the code does becomes a graph: a "
+        "No formula is written down for the workbook. `kvcalc.tracing` loads the modules of the plan a "
+        "second time and runs them on numbers without a value, so that what the code does becomes a graph: a "
         "comparison on which the code branches becomes an IF, a rounding up to whole blocks a CEILING. The "
         "same graph of a formula gives its cell formula and its LaTeX. "
         "A test recalculates workbooks with LibreOffice, as exported and after inputs were changed, and "
@@ -48,14 +48,15 @@ def page() -> str:
         table(["formula", "as computed", "cell"], (_forms(name) for name in _SHOWN)),
         "## Inputs",
         "Every number that was said, the load, the machine's numbers that `--set` replaces, the tiers, the "
-        "heads, widths and bits of the cache and the bits of the weights are inputs; layers are where all of "
-        "them are alike, but for vLLM, whose groups of pages are made layer by layer. These may be left blank:",
+        "heads, widths and bits of the cache and the bits of the weights are inputs; layers are where all "
+        "of them are alike, but for vLLM, whose groups of pages are made layer by layer. These may be left "
+        "blank:",
         ", ".join(code(name) for names in OPTIONAL.values() for name in names) + ".",
         "A range of a machine's value or of a tier holds for the exported number alone; another number is "
         "taken as exact, as `--set` takes it.",
         "## What stays as it is",
-        "Words (engine, formats, profiles, mechanisms) choose rules, so they are fixed and listed on the sheet "
-        "Inputs. So are these numbers:",
+        "Words (engine, formats, profiles, mechanisms) choose rules, so they are fixed and listed on the "
+        "sheet Inputs. So are these numbers:",
         table(["number", "why"], ([code(name), prose(why)] for name, why in STRUCTURE.items() if why)),
         "These figures of `kvcalc plan` are not in a workbook:",
         table(["figure", "why"], ([code(name), prose(why)] for name, why in NOT_LIVE.items())),
@@ -69,7 +70,7 @@ def page() -> str:
 def _forms(name: str) -> list[str]:
     formula = getattr(formulas, name)
     found = node_of(traced_formula(formula, dict.fromkeys(inspect.signature(formula).parameters, 1.0)))
-    return [code(name), code_cell(latex_of(formula)), code_cell(_cell(found))]
+    return [code(name), f"${latex_of(formula)}$", code_cell(_cell(found))]
 
 
 def _cell(node: Node) -> str:

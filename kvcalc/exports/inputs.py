@@ -36,7 +36,7 @@ DEFAULTS: Mapping[str, float] = {
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "overrides": ("queue", "utilization", "prefill", "prefill_rate", "setup", "window", "price"),
     "workload": ("rate", "cached"),
-    "settings": ("max_batched_tokens", "max_seqs"),
+    "settings": ("block_size", "max_batched_tokens", "max_seqs"),
 }
 """Inputs that may be left blank, by the part of a scenario that has them."""
 
