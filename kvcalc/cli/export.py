@@ -1,6 +1,8 @@
 """``kvcalc export``: a plan as a file to keep working with."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -34,4 +36,18 @@ def export(
     from kvcalc.exports import writer_of
 
     write = writer_of(output)
-    write(with_file(question(model, on, said, tier, set)), output)
+    asked = with_file(question(model, on, said, tier, set))
+    with _waiting():
+        write(asked, output)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """Show on a terminal that something is being done, which takes a few seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("writing the plan"):
+        yield

@@ -104,8 +104,12 @@ class Cells:
         return self.plan.labels
 
     def value_of_text(self, text: str) -> str:
-        """Return a text with the numbers of now."""
-        return told(text, self)
+        """Return a text with the numbers of now, and dots for what has none."""
+        pieces = []
+        for piece in parts_of_text(text):
+            found = piece if isinstance(piece, str) else self.value(piece[0])
+            pieces.append(str(found) if found not in ("", NOT_TAKEN) else "...")
+        return "".join(pieces)
 
     def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:
         """Write a figure: a formula that points to its step."""
