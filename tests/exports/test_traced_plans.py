@@ -28,6 +28,8 @@ CASES = [
     ("qwen2.5-7b", "rtx-4090", {"engine": "llama.cpp", "gpu_layers": 20, "max_len": 8192}, {"prefill": 2.0}),
     ("llama-3.1-70b", "h100-sxm-80gb", {"tp": 4, "pp": 2, "engine": "vllm"}, {"queue": 0.02, "rate": 1.0}),
     ("llama-3.1-8b", "h100-sxm-80gb", {"spec_tokens": 3, "draft": "llama-3.2-1b"}, {"max_seqs": 4}),
+    ("llama-3.1-8b", "h100-sxm-80gb", {"engine": "vllm"}, {"block_size": 32}),
+    ("llama-3.1-8b", "h100-sxm-80gb", {"tp": 2}, {"block_size": 64, "tp": 4}),
     ("qwen2.5-vl-7b", "h100-sxm-80gb", {"images": 2, "image_tokens": 576}, {"images": 5}),
 ]
 

@@ -101,7 +101,11 @@ def _main(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) -> 
 
 
 def _line(cells: Cells, sheet: Any, row: int, label: str, item: Figure) -> None:
-    style = cells.styles.formula(item.unit) if item.unit else cells.styles.words(bold=True)
+    style = (
+        cells.styles.formula(item.unit, cells.value(item.node))
+        if item.unit
+        else cells.styles.words(bold=True)
+    )
     sheet.write_string(row, 0, label, cells.styles.label())
     cells.figure(sheet, row, 1, item.node, style)
     sheet.write_string(row, 2, item.unit, cells.styles.unit())

@@ -20,6 +20,7 @@ from kvcalc.exports.workbook.variants import (
 )
 from kvcalc.exports.workbook.writing import Cells
 from kvcalc.tracing.expression import Node
+from kvcalc.tracing.operations import choose, missing
 
 _CHANGE_CELL = "Sensitivity!$B$2"
 _MEMORY = ("weights", "activations", "kv_pool", "other")
@@ -54,7 +55,7 @@ def _table(columns: Columns, chosen: list[Input], shown: list[tuple[str, Node]])
     row = FIRST
     sheet.write_string(row, 0, "As planned", cells.styles.words(bold=True))
     for column, (_, node) in enumerate(shown, 3):
-        cells.figure(sheet, row, column, node, _style(cells, units[node]))
+        cells.figure(sheet, row, column, node, _style(cells, units[node], cells.value(node)))
     for place, item in enumerate(chosen):
         for sign in (0, 1):
             row += 1
@@ -63,8 +64,8 @@ def _table(columns: Columns, chosen: list[Input], shown: list[tuple[str, Node]])
     _scales(cells, sheet, row, len(shown))
 
 
-def _style(cells: Cells, unit: str) -> Any:
-    return cells.styles.formula(unit) if unit else cells.styles.words()
+def _style(cells: Cells, unit: str, value: Any) -> Any:
+    return cells.styles.formula(unit, value) if unit else cells.styles.words()
 
 
 def _variant_row(
@@ -78,12 +79,12 @@ def _variant_row(
 ) -> None:
     cells, variant = columns.cells, columns.variants[at]
     sheet.write_string(row, 0, f"{title(item.key)} {'up' if at % 2 else 'down'}", cells.styles.label())
-    style = cells.styles.formula(item.unit)
+    style = cells.styles.formula(item.unit, item.value)
     sheet.write_formula(row, 1, f"={cells.names[item.key]}", style, item.value)
     sheet.write_formula(row, 2, f"={columns.at(item.node, at)}", style, variant.value)
     for column, (_, node) in enumerate(shown, 3):
         value = columns.value_at(node, at)
-        sheet.write_formula(row, column, f"={columns.at(node, at)}", _style(cells, units[node]), value)
+        sheet.write_formula(row, column, f"={columns.at(node, at)}", _style(cells, units[node], value), value)
 
 
 def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
@@ -103,8 +104,8 @@ def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
 def _sides(figures: Mapping[str, Figure]) -> tuple[Node, ...]:
     """Return both sides of the first tier's question: the time with the hit, and without it."""
     first = {item.name: item.node for item in figures.values() if item.key.startswith("offload[0].")}
-    total = first["cached_total"] if first["overlapped_total"].op == "const" else first["overlapped_total"]
-    return total, first["recompute"]
+    overlapped = first["overlapped_total"]
+    return choose(missing(overlapped), first["cached_total"], overlapped), first["recompute"]
 
 
 def _curve(cells: Cells, figures: Mapping[str, Figure]) -> list[tuple[Variant, float]]:
@@ -131,10 +132,10 @@ def _charts(
     heads(cells, sheet, ("Memory of one GPU", "Bytes", "", "", ""))
     for row, name in enumerate(_MEMORY, FIRST):
         sheet.write_string(row, 0, title(name), cells.styles.label())
-        cells.figure(sheet, row, 1, figures[f"memory.{name}"].node, cells.styles.formula("byte"))
+        cells.figure(sheet, row, 1, figures[f"memory.{name}"].node, cells.styles.formula("byte", 1e9))
     end = FIRST + len(_MEMORY)
     sheet.write_string(end, 0, "Needed by the load", cells.styles.label())
-    cells.figure(sheet, end, 1, figures["capacity.need"].node, cells.styles.formula("byte"))
+    cells.figure(sheet, end, 1, figures["capacity.need"].node, cells.styles.formula("byte", 1e9))
     _memory_chart(cells, sheet, end)
     if curve:
         _curve_chart(columns, sheet, figures, first, curve, end + 2)
@@ -178,11 +179,17 @@ def _curve_chart(
         place = first + step - 1
         item = next(item for item in cells.plan.inputs if item.key == variant.key)
         cell = columns.at(item.node, place)
-        sheet.write_formula(row + step, 0, f"={cell}", cells.styles.formula("byte/second"), variant.value)
+        sheet.write_formula(
+            row + step, 0, f"={cell}", cells.styles.formula("byte/second", 1e9), variant.value
+        )
         for column, node in enumerate(sides, 1):
             value = columns.value_at(node, place)
             sheet.write_formula(
-                row + step, column, f"={columns.at(node, place)}", cells.styles.formula("second"), value
+                row + step,
+                column,
+                f"={columns.at(node, place)}",
+                cells.styles.formula("second", value),
+                value,
             )
     last = row + len(curve)
     chart = cells.book.add_chart({"type": "scatter", "subtype": "straight_with_markers"})

@@ -55,6 +55,7 @@ def heads(cells: Cells, sheet: Any, words: Sequence[str]) -> None:
     """Write the heads of a table."""
     for column, word in enumerate(words):
         sheet.write_string(FIRST - 1, column, word, cells.styles.head())
+    sheet.set_row(FIRST - 1, height_of(*words, across=20) if len(words) > 3 else None)
 
 
 def inputs_sheet(cells: Cells) -> None:
@@ -78,7 +79,7 @@ def inputs_sheet(cells: Cells) -> None:
 def _input_row(cells: Cells, sheet: Any, row: int, item: Input) -> None:
     styles = cells.styles
     sheet.write_string(row, 0, title(item.key), styles.label())
-    style = styles.input(item.unit, item.node.bounds.whole)
+    style = styles.input(item.unit, item.value, item.node.bounds.whole)
     if item.value is None:
         sheet.write_blank(row, 1, None, style)
     else:
@@ -148,7 +149,7 @@ def part_sheet(cells: Cells, name: str, figures: Sequence[Figure]) -> None:
 def write_figure(cells: Cells, sheet: Any, row: int, column: int, item: Figure) -> None:
     """Write a figure: a formula, or in grey what no input changes."""
     styles = cells.styles
-    style = styles.formula(item.unit) if item.unit else styles.words()
+    style = styles.formula(item.unit, cells.value(item.node)) if item.unit else styles.words()
     if item.node in cells.steps.places or item.live:
         cells.figure(sheet, row, column, item.node, style)
         return
@@ -166,13 +167,16 @@ def _tier_table(cells: Cells, figures: Sequence[Figure]) -> None:
     widths = ("label", "unit", *("value" for _ in columns), "key")
     sheet = sheet_of(cells, "Restore", _ABOUT["Restore"], widths)
     heads(cells, sheet, ("Figure", "Unit", *columns, "Key"))
-    names = list(dict.fromkeys(item.name for item in figures if not absent(item)))
+    shown = (item.name for item in figures if not absent(item) and item.name not in ("tier", "mode"))
+    names = list(dict.fromkeys(shown))
     for row, name in enumerate(names, FIRST):
         sheet.write_string(row, 0, title(name), cells.styles.label())
         for item in figures:
             if item.name == name:
                 sheet.write_string(row, 1, item.unit, cells.styles.unit())
                 write_figure(cells, sheet, row, 2 + columns.index(item.column), item)
+                if name == "reason":
+                    sheet.set_row(row, height_of(cells.value(item.node), across=16))
         sheet.write_string(row, 2 + len(columns), f"offload[].{name}", cells.styles.faint())
     if not columns:
         sheet.write_string(FIRST, 0, "No tier, or nothing to restore.", cells.styles.faint())

@@ -1,27 +1,41 @@
 """How cells look: inputs and formulas told apart, quantities readable, every sheet ready to print."""
 
+from collections.abc import Mapping
 from typing import Any
 
-_BYTES = '[>=1000000000]#,##0.00,,," GB{0}";[>=1000000]#,##0.00,," MB{0}";#,##0.##" B{0}"'
-_SECONDS = "[>=1]#,##0.000;[>=0.001]0.00000;0.00E+00"
-_COUNTS = "[>=1000]#,##0;[>=10]0.0;0.0000"
 _WHOLE = "#,##0"
 
-FORMATS = {
-    "byte": _BYTES.format(""),
-    "byte/second": _BYTES.format("/s"),
-    "byte/token": '#,##0.##" B"',
-    "second": _SECONDS,
-    "token": "#,##0.##",
-    "token/second": "#,##0.0",
-    "flop": "0.000E+00",
-    "flop/second": "0.000E+00",
-    "USD": "0.0000",
-    "USD/second": "0.000000",
-    "1": _COUNTS,
-    "1/second": "0.0000",
+_FORMATS: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "byte": ((1e9, '#,##0.00,,," GB"'), (1e6, '#,##0.00,," MB"'), (0.0, '#,##0.##" B"')),
+    "byte/second": ((1e9, '#,##0.00,,," GB/s"'), (1e6, '#,##0.00,," MB/s"'), (0.0, '#,##0" B/s"')),
+    "byte/token": ((0.0, '#,##0.##" B"'),),
+    "second": ((1.0, "#,##0.000"), (0.0, "0.000000")),
+    "token": ((0.0, "#,##0.##"),),
+    "token/second": ((0.0, "#,##0.0"),),
+    "flop": ((0.0, "0.000E+00"),),
+    "flop/second": ((0.0, "0.000E+00"),),
+    "USD": ((0.0, "0.0000"),),
+    "USD/second": ((0.0, "0.000000"),),
+    "1": ((1000.0, _WHOLE), (100.0, "#,##0.0"), (0.0, "0.0000")),
+    "1/second": ((0.0, "0.0000"),),
 }
-"""Number format by unit; values stay in base units, whatever is shown."""
+"""Number formats by unit, each from the size of a value on; values stay in base units, whatever is shown.
+
+One format for all sizes would need conditions, which some programs print without the sign of a loss.
+"""
+
+
+def number_format(unit: str, value: Any) -> str:
+    """Return how a value of this unit and size is shown.
+
+    >>> number_format("byte", 54e9), number_format("second", -0.2)
+    ('#,##0.00,,," GB"', '0.000000')
+    """
+    size = abs(value) if isinstance(value, (int, float)) else 0.0
+    if unit == "1" and isinstance(value, int):
+        return _WHOLE
+    return next((form for least, form in _FORMATS.get(unit, ()) if size >= least), "General")
+
 
 WIDTHS = {"label": 44, "value": 18, "unit": 13, "note": 62, "key": 36}
 
@@ -68,14 +82,14 @@ class Styles:
         """Return the look of the unit behind a number."""
         return self.of(font_color=GREY, indent=1)
 
-    def input(self, unit: str, whole: bool = False) -> Any:
+    def input(self, unit: str, value: Any, whole: bool) -> Any:
         """Return the look of a number that a planner may change."""
-        form = _WHOLE if whole else FORMATS.get(unit, _COUNTS)
+        form = _WHOLE if whole else number_format(unit, value)
         return self.of(font_color=BLUE, bg_color=PALE, border=1, border_color="#C9B458", num_format=form)
 
-    def formula(self, unit: str, bold: bool = False) -> Any:
-        """Return the look of a number that follows from the inputs."""
-        what: dict[str, Any] = {"num_format": FORMATS.get(unit, "General"), "align": "right"}
+    def formula(self, unit: str, value: Any, bold: bool = False) -> Any:
+        """Return the look of a number that follows from the inputs, which is `value` now."""
+        what: dict[str, Any] = {"num_format": number_format(unit, value), "align": "right"}
         return self.of(**what, bold=True) if bold else self.of(**what)
 
     def words(self, bold: bool = False) -> Any:
