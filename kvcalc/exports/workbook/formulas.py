@@ -11,7 +11,7 @@ from kvcalc.tracing.number import parts_of_text
 ENDLESS = 1e250
 """Stands for what never ends: cells have no infinity, and sums and products of it must not overflow."""
 
-_FINITE_BELOW = 1e200
+FINITE_BELOW = 1e200
 
 _LEAST_LOGARITHM = -690.0  # natural logarithm of about 1e-300
 
@@ -87,7 +87,7 @@ def spelled(node: Node, at: Spell) -> str:
     if node.op == "blank":
         return f'({args[0]}="")'
     if node.op == "finite":
-        return f"(ABS({args[0]})<{_FINITE_BELOW:.0E})"
+        return f"(ABS({args[0]})<{FINITE_BELOW:.0E})"
     return f"{_CALLED[node.op]}({','.join(args)})"
 
 
@@ -139,11 +139,13 @@ class Steps:
     def _chosen(cls, nodes: list[Node], uses: Mapping[Node, int], wanted: set[Node]) -> "Steps":
         sizes: dict[Node, int] = {}
         risky: dict[Node, bool] = {}
+        blank: dict[Node, bool] = {}
         order = []
         for node in nodes:
             inner = (*node.args, *texts_in(node))
             size = 4 + sum(sizes[arg] for arg in inner) + _own_size(node)
-            risky[node] = _is_risky(node) or any(risky[arg] for arg in inner)
+            blank[node] = _may_be_blank(node) or (node.op != "blank" and any(blank[arg] for arg in inner))
+            risky[node] = _is_risky(node, blank) or any(risky[arg] for arg in inner)
             own_cell = node.op not in ("const", "input") and (
                 node in wanted or size > LONGEST or (uses[node] > 1 and size > _SHORT)
             )
@@ -180,19 +182,24 @@ def _own_size(node: Node) -> int:
     return len(str(node.value)) if node.op == "input" else 2
 
 
-def _is_risky(node: Node) -> bool:
+def _may_be_blank(node: Node) -> bool:
+    """Tell an input that may be blank, which counts as zero whatever its bounds say."""
+    return node.op == "input" and node.kind == MAYBE
+
+
+def _is_risky(node: Node, blank: Mapping[Node, bool]) -> bool:
     """Tell an operation that has no value for some numbers, or that may meet a missing one."""
     if node.op in ("if", "blank", "eq", "const", "input", "and", "or", "not"):
-        return node.op == "input" and node.kind == MAYBE
-    if any(arg.kind == MAYBE for arg in node.args):
+        return False
+    if any(arg.kind == MAYBE and arg.op != "input" for arg in node.args):
         return True
     if node.op == "div":
-        return not node.args[1].bounds.positive
+        return blank[node.args[1]] or not node.args[1].bounds.positive
     if node.op == "ln":
-        return not node.args[0].bounds.low > 0
+        return blank[node.args[0]] or not node.args[0].bounds.low > 0
     if node.op == "sqrt":
         return not node.args[0].bounds.not_negative
-    return node.op == "pow" and not node.args[0].bounds.positive
+    return node.op == "pow" and (blank[node.args[0]] or not node.args[0].bounds.positive)
 
 
 def simple(value: Any) -> bool:

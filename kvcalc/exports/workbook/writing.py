@@ -7,11 +7,13 @@ from typing import Any
 
 from kvcalc.exports.traced import TracedPlan
 from kvcalc.exports.workbook.figures import Figure
-from kvcalc.exports.workbook.formulas import ENDLESS, Steps, spelled
+from kvcalc.exports.workbook.formulas import ENDLESS, FINITE_BELOW, Steps, spelled
 from kvcalc.exports.workbook.names import defined_names
 from kvcalc.exports.workbook.styles import Styles
+from kvcalc.results import UNLIMITED
 from kvcalc.tracing.expression import Node, evaluate
 from kvcalc.tracing.number import parts_of_text
+from kvcalc.tracing.operations import may_be_endless
 
 STEPS = "Steps"
 FIRST_STEP = 4
@@ -113,7 +115,12 @@ class Cells:
 
     def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:
         """Write a figure: a formula that points to its step."""
-        sheet.write_formula(row, column, f"={self.at(node)}", style, self.value(node))
+        formula, value = self.at(node), self.value(node)
+        if may_be_endless(node):
+            shown = f'IF(ABS({formula})<{FINITE_BELOW:.0E},{formula},"{UNLIMITED}")'
+            formula = f"IF(ISNUMBER({formula}),{shown},{formula})"
+            value = UNLIMITED if isinstance(value, float) and abs(value) >= FINITE_BELOW else value
+        sheet.write_formula(row, column, f"={formula}", style, value)
 
 
 def told(text: str, cells: Cells) -> str:
