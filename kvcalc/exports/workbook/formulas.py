@@ -3,9 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from kvcalc.tracing.expression import MAYBE, NUMBER, TEXT, Node, constant
+from kvcalc.tracing.expression import MAYBE, TEXT, Node
 from kvcalc.tracing.number import parts_of_text
 
 ENDLESS = 1e250
@@ -200,11 +199,3 @@ def _is_risky(node: Node, blank: Mapping[Node, bool]) -> bool:
     if node.op == "sqrt":
         return not node.args[0].bounds.not_negative
     return node.op == "pow" and (blank[node.args[0]] or not node.args[0].bounds.positive)
-
-
-def simple(value: Any) -> bool:
-    """Tell what a cell can hold."""
-    return isinstance(value, (bool, int, float, str))
-
-
-__all__ = ["ENDLESS", "MAYBE", "NUMBER", "Steps", "constant", "formatted", "number", "simple", "spelled"]
