@@ -14,8 +14,9 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "offload_results", "fit_results", "profile_results"}
+RESULTS = {"results", "offload_results", "fit_results", "profile_results", "report_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
+OUTER |= {"app", "exports", "reporting"}
 """What the calculating core never imports."""
 
 MAY_IMPORT = {

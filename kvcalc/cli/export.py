@@ -1,8 +1,6 @@
 """``kvcalc export``: a plan as a file to keep working with."""
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -10,6 +8,7 @@ import typer
 from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.options import On, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
+from kvcalc.cli.progress import progress
 
 
 def register(app: typer.Typer) -> None:
@@ -22,32 +21,19 @@ def export(
     said: Mapping[str, Said],
     model: Annotated[str, typer.Argument(metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).")],
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="File to write; .xlsx has live formulas.")
+        str, typer.Option("-o", "--output", metavar="FILE", help="File to write: report.html or plan.xlsx.")
     ],
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
 ) -> None:
-    """Write a plan to a file: a workbook with live formulas (.xlsx).
+    """Write a plan to a file: a page with charts (.html), or a workbook with live formulas (.xlsx).
 
-    Example: kvcalc export examples/four-gpus-70b.yaml -o plan.xlsx
+    Example: kvcalc export examples/four-gpus-70b.yaml -o report.html
     """
     from kvcalc.api import with_file
     from kvcalc.exports import writer_of
 
-    write = writer_of(output)
-    asked = with_file(question(model, on, said, tier, set))
-    with _waiting():
-        write(asked, output)
-
-
-@contextmanager
-def _waiting() -> Iterator[None]:
-    """Show on a terminal that something is being done, which takes a few seconds."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("writing the plan"):
-        yield
+    with progress("answering") as told:
+        write = writer_of(output, told)
+        write(with_file(question(model, on, said, tier, set)), output)

@@ -11,9 +11,12 @@ from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
     from kvcalc.catalog.scenarios import Question
+    from kvcalc.reporting import Progress
+
+_PARTS = 3  # of the work: tracing the plan, laying out its sheets, writing them
 
 
-def write(question: "Question", path: str) -> None:
+def write(question: "Question", path: str, progress: "Progress | None" = None) -> None:
     """Answer a plan and write it as a workbook, whole or not at all.
 
     Raises
@@ -25,10 +28,15 @@ def write(question: "Question", path: str) -> None:
     from kvcalc.documents import write_bytes
     from kvcalc.exports.traced import trace_plan
 
+    told = progress or (lambda done, whole: None)
+    told(0, _PARTS)
+    plan = trace_plan(question)
+    told(1, _PARTS)
     made = BytesIO()
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(made, options)
-    _fill(book, trace_plan(question))
+    _fill(book, plan)
+    told(2, _PARTS)
     book.close()
     write_bytes(path, made.getvalue())
 
