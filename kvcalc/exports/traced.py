@@ -37,6 +37,7 @@ from kvcalc.exports.standins import (
 from kvcalc.keys import TIER_UNITS
 from kvcalc.results import PlanResult
 from kvcalc.tracing.builtin import refuse
+from kvcalc.tracing.depth import deep
 from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
 from kvcalc.tracing.joining import join
 from kvcalc.tracing.lifting import lifted
@@ -238,7 +239,8 @@ def trace_plan(question: Question) -> TracedPlan:
 def _followed(answer: Callable[[], Any]) -> Any:
     """Return the answer as a graph, or say in one line that this plan has none."""
     try:
-        return follow(answer)
+        with deep():
+            return follow(answer)
     except (DeadEndError, RecursionError, TypeError, AttributeError, KeyError, ValueError) as error:
         if os.environ.get("KVCALC_DEBUG"):
             raise

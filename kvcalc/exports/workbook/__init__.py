@@ -27,6 +27,7 @@ def write(question: "Question", path: str, progress: "Progress | None" = None) -
     xlsxwriter = _xlsxwriter()
     from kvcalc.documents import write_bytes
     from kvcalc.exports.traced import trace_plan
+    from kvcalc.tracing.depth import deep
 
     told = progress or (lambda done, whole: None)
     told(0, _PARTS)
@@ -35,7 +36,8 @@ def write(question: "Question", path: str, progress: "Progress | None" = None) -
     made = BytesIO()
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(made, options)
-    _fill(book, plan)
+    with deep():
+        _fill(book, plan)
     told(2, _PARTS)
     book.close()
     write_bytes(path, made.getvalue())
