@@ -25,6 +25,7 @@ PAGES = (
     "accuracy",
     "quota",
     "traces",
+    "workbook",
     "report",
     "peers",
 )

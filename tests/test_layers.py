@@ -40,7 +40,7 @@ MAY_IMPORT = {
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("replay.machine", "replay.planned", "replay.question")
-FACADES += ("exports",)
+FACADES += ("exports", "exports.inputs", "exports.standins", "exports.traced", "exports.workbook")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))
