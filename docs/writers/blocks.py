@@ -31,6 +31,8 @@ FILES = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")
 """Titles that name a file."""
 STATUS = re.compile(r"exit status (\d)")
 """Titles of blocks whose commands end with that status; what they print on stderr is shown too."""
+PART = re.compile(r"only: (.+)")
+"""Titles of blocks that show some sections of what a command prints, by how their first lines begin."""
 COPIED = ("examples", "pyproject.toml")
 """What lies in the folder beside the files of the page."""
 LANGUAGES = ("console", "python", "json", "yaml", "csv", "text", "math", "diff")
@@ -105,10 +107,18 @@ class Folder:
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, self.path / name)
+        sys.path.insert(0, str(self.path))  # blocks import the files of their page
         return self
 
     def __exit__(self, *_: object) -> None:
+        sys.path.remove(str(self.path))
+        own = [name for name, module in sys.modules.items() if self._holds(getattr(module, "__file__", None))]
+        for name in own:
+            del sys.modules[name]
         self._kept.cleanup()
+
+    def _holds(self, file: str | None) -> bool:
+        return file is not None and Path(file).is_relative_to(self.path)
 
     def run(self, block: Block) -> str:
         """Run a block, and return its text with the outputs that the commands have now."""
@@ -131,11 +141,12 @@ class Folder:
         file.write_text(block.text, encoding="utf-8")
 
     def _console(self, block: Block) -> str:
-        wanted = STATUS.fullmatch(block.title)
+        wanted, part = STATUS.fullmatch(block.title), PART.fullmatch(block.title)
         status = int(wanted[1]) if wanted else 0
         pieces = []
         for command in commands(block):
             output = _printed(command.line, status)
+            output = _sections(output, part[1].split(", ")) if part else output
             pieces.append(f"{command.line}\n" if command.output is None else f"$ {command.line}\n{output}")
         return "".join(pieces)
 
@@ -161,6 +172,14 @@ def filled(page: str) -> str:
             done += [page[end : block.span[0]], folder.run(block)]
             end = block.span[1]
     return "".join([*done, page[end:]])
+
+
+def _sections(output: str, names: list[str]) -> str:
+    """Return the sections of an output whose first lines begin with one of the names."""
+    found = [one for one in output.strip("\n").split("\n\n") if one.startswith(tuple(names))]
+    if len(found) < len(names):
+        raise BlockError(f"not every section of {names} is printed")
+    return "\n\n".join(found) + "\n"
 
 
 def _printed(line: str, status: int) -> str:

@@ -11,5 +11,5 @@ def from_template(file: Path, source: str) -> str:
     remark = f"<!-- Made by `python -m docs.build` from `{source}`. Do not edit. -->"
     try:
         return f"{title}\n\n{remark}\n{filled(rest)}"
-    except BlockError as error:
-        raise BlockError(f"{source}: {error}") from None
+    except Exception as error:  # whatever a block raises, its page is to be named
+        raise BlockError(f"{source}: {error!r}") from error
