@@ -52,27 +52,27 @@ def pictures() -> dict[str, Picture]:
     return {name: picture for writer in PAGES for name, picture in _drawn(writer).items()}
 
 
-def stale() -> list[str]:
-    """Return the names of the pages and pictures that differ from what the code gives now."""
-    pages = [name for name, text in texts().items() if _on_disk(FOLDER / name) != text]
-    return [*pages, *(name for name, picture in pictures().items() if not picture.is_in(FOLDER / name))]
+def stale(folder: Path, pages: dict[str, str], drawings: dict[str, Picture]) -> list[str]:
+    """Return the names of the files in a folder that differ from what they should be."""
+    found = [name for name, text in pages.items() if _on_disk(folder / name) != text]
+    return [*found, *(name for name, picture in drawings.items() if not picture.is_in(folder / name))]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or check them; return the exit status."""
+    """Write the pages and pictures, or check them; return the exit status."""
     if arguments not in ([], ["--check"]):
         sys.stderr.write("usage: python -m docs.build [--check]\n")
         return 2
+    pages, drawings = texts(), pictures()
+    names = stale(FOLDER, pages, drawings)
     if arguments:
-        names = stale()
         for name in names:
             sys.stderr.write(f"docs/{name} is stale: run python -m docs.build\n")
         return 1 if names else 0
-    for name, text in texts().items():
-        _write(FOLDER / name, text)
-    for name, picture in pictures().items():
-        if not picture.is_in(FOLDER / name):
-            _write(FOLDER / name, picture.drawn())
+    for name in names:
+        file = FOLDER / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(pages[name] if name in pages else drawings[name].drawn(), encoding="utf-8")
     return 0
 
 
@@ -84,11 +84,6 @@ def _written(writer: str) -> dict[str, str]:
 def _drawn(writer: str) -> dict[str, Picture]:
     module = import_module(f"docs.writers.{writer}_page")
     return module.pictures() if hasattr(module, "pictures") else {}
-
-
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(text, encoding="utf-8")
 
 
 def _on_disk(file: Path) -> str:

@@ -37,6 +37,7 @@ COPIED = ("examples", "pyproject.toml")
 """What lies in the folder beside the files of the page."""
 LANGUAGES = ("console", "python", "json", "yaml", "csv", "text", "math", "diff")
 
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])")
 _FENCE = re.compile(r'^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
@@ -158,10 +159,22 @@ class Folder:
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         test = doctest.DocTestParser().get_doctest(block.text, self._names, "block", None, None)
         told = io.StringIO()
-        result = doctest.DocTestRunner(optionflags=flags).run(test, out=told.write, clear_globs=False)
+        result = doctest.DocTestRunner(_Numbers(), optionflags=flags).run(test, out=told.write, clear_globs=False)
         self._names.update(test.globs)
         if result.failed:
             raise BlockError(told.getvalue())
+
+
+class _Numbers(doctest.OutputChecker):
+    """Compares numbers to as many digits as the page shows, as the doctests of the library are."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Tell whether an output is what the page shows."""
+        digits = [len(number.partition(".")[2]) for number in _NUMBER.findall(want)]
+        if len(digits) == len(_NUMBER.findall(got)):
+            left = iter(digits)
+            got = _NUMBER.sub(lambda found: f"{float(found[0]):.{n}f}" if (n := next(left)) else found[0], got)
+        return super().check_output(want, got, optionflags)
 
 
 def filled(page: str) -> str:

@@ -102,6 +102,7 @@ def _example(told: Explanation) -> str:
     used = [name for name in names() if re.search(rf"\b{name}\(", told.example)]
     lines = [">>> import numpy as np"] if "np." in told.example else []
     lines.append(f">>> from kvcalc.formulas import {', '.join(used)}")
+    lines += [""] if not told.example.startswith(">>>") else []
     output = False
     for line in told.example.splitlines():
         is_code = line.startswith((">>>", "..."))

@@ -15,8 +15,8 @@ sys.path.insert(0, str(ROOT))
 
 from mkdocs.structure.files import File, Files  # noqa: E402 - the path above is for what follows
 
-from docs.mkdocs.maths import fence  # noqa: E402
-from docs.mkdocs.navigation import navigation, with_the_rest  # noqa: E402
+from docs.website.maths import fence  # noqa: E402
+from docs.website.navigation import navigation, with_the_rest  # noqa: E402
 from docs.writers.pictures import STANDALONE  # noqa: E402
 
 SOURCE = "source"
