@@ -314,6 +314,12 @@ def test_every_internal_link_resolves(path):
     assert broken == []
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_every_picture_is_there(path):
+    targets = re.findall(r"!\[[^]]*\]\(([^)]*)\)", prose(path))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=named)
 def test_no_page_names_a_folder_of_a_machine(path):
     assert not re.findall(r"(?:^|[\s`(\"'])/(?:home|root|tmp|usr|work|Users)/\S*", path.read_text())
