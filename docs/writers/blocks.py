@@ -37,7 +37,9 @@ COPIED = ("examples", "pyproject.toml")
 """What lies in the folder beside the files of the page."""
 LANGUAGES = ("console", "python", "json", "yaml", "csv", "text", "math", "diff")
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(
+    r"(?<![\w.])-?\d+(?:\.(?P<fraction>\d+))?(?:e(?P<exponent>[+-]?\d+))?(?!\w)", re.IGNORECASE
+)
 _FENCE = re.compile(r'^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
@@ -165,15 +167,23 @@ class Folder:
             raise BlockError(told.getvalue())
 
 
+def _rounded(number: str, wanted: re.Match[str]) -> str:
+    """Return the wanted number where another is the same to its digits; whole ones must be equal."""
+    if wanted["fraction"] is None and wanted["exponent"] is None:
+        return number
+    last = int(wanted["exponent"] or 0) - len(wanted["fraction"] or "")
+    return wanted[0] if abs(float(number) - float(wanted[0])) <= 10.0**last else number
+
+
 class _Numbers(doctest.OutputChecker):
     """Compares numbers to as many digits as the page shows, as the doctests of the library are."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
         """Tell whether an output is what the page shows."""
-        digits = [len(number.partition(".")[2]) for number in _NUMBER.findall(want)]
-        if len(digits) == len(_NUMBER.findall(got)):
-            left = iter(digits)
-            got = _NUMBER.sub(lambda found: f"{float(found[0]):.{n}f}" if (n := next(left)) else found[0], got)
+        wanted = list(_NUMBER.finditer(want))
+        if len(wanted) == len(_NUMBER.findall(got)):
+            left = iter(wanted)
+            got = _NUMBER.sub(lambda found: _rounded(found[0], next(left)), got)
         return super().check_output(want, got, optionflags)
 
 
