@@ -1,7 +1,8 @@
 """A small stand-in for the Hugging Face hub, for calculators that take nothing but a hub id.
 
-It serves `config.json` and the header of a safetensors file that holds as many parameters as kvcalc counts, as
-one tensor.  So sizes of the cache are what a calculator makes of the config; sizes of weights are not compared.
+It serves `config.json` and the header of a safetensors file that holds as many parameters as kvcalc
+counts, as one tensor.  So sizes of the cache are what a calculator makes of the config; sizes of weights
+are not compared.
 """
 
 import json
@@ -76,7 +77,10 @@ def header(name: str, text: bytes) -> bytes:
 def about(name: str, head: bytes) -> dict:
     """Return what the hub says of a model."""
     count = json.loads(head[8:])["model.embed_tokens.weight"]["shape"][0]
-    files = [{"rfilename": "config.json", "size": 1000}, {"rfilename": "model.safetensors", "size": 2 * count}]
+    files = [
+        {"rfilename": "config.json", "size": 1000},
+        {"rfilename": "model.safetensors", "size": 2 * count},
+    ]
     return {
         "id": f"{OWNER}/{name}",
         "modelId": f"{OWNER}/{name}",

@@ -5,18 +5,18 @@
 FOLDER holds an environment for each tool, made with `python3 -m venv FOLDER/TOOL` and
 `FOLDER/TOOL/bin/pip install TOOL`; one for kvcalc itself lies there too.  Nothing is fetched: tools that know
 hub ids alone ask a stand-in on this machine (`peer_hub.py`).  Each command is run `REPEATS` times, and the
-median of the wall times is kept.  Nothing else should run meanwhile.
+median of the CPU times is kept, which do not depend on what else runs.
 """
 
 import json
 import os
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -38,7 +38,8 @@ TO_THE_STAND_IN = {
     "hf-mem": (
         "import os, httpx2; send = httpx2.AsyncClient.send\n"
         "async def ask(self, request, **k):\n"
-        "    request.url = httpx2.URL(str(request.url).replace('https://huggingface.co', os.environ['HUB']))\n"
+        "    url = str(request.url).replace('https://huggingface.co', os.environ['HUB'])\n"
+        "    request.url = httpx2.URL(url)\n"
         "    request.headers['host'] = request.url.netloc.decode()\n"
         "    return await send(self, request, **k)\n"
         "httpx2.AsyncClient.send = ask; from hf_mem.cli import main; main()"
@@ -68,7 +69,10 @@ def _number(pattern: str, scale: float = 1.0) -> Callable[[str], float | None]:
 TOOLS = {
     "kvcalc": Tool(
         "kvcalc",
-        lambda name, folder: ["kv", str(folder), "--tokens", str(TOKENS), "--format", "json"],
+        lambda name, folder: [
+            *("kv", str(folder), "--tokens", str(TOKENS), "--kv-dtype", "bf16"),
+            *("--ssm-dtype", "fp32", "--format", "json"),
+        ],
         _number(r'"payload": ([\d.]+)', 1 / GIB),
     ),
     "kvfit": Tool(
@@ -127,10 +131,16 @@ def main(arguments: Sequence[str]) -> int:
         for name in asked:
             sys.stderr.write(f"{name}\n")
             found["tools"][name] = measured(TOOLS[name], folder / name, Path(scratch), hub.server_address[1])
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "repeats": REPEATS}
-    record = {"date": date.today().isoformat(), "tokens": TOKENS, **machine, "tools": found["tools"]}
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write(found["tools"])
     return 0
+
+
+def write(tools: dict) -> None:
+    """Write the record, the tools in the order in which they stand here."""
+    machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "repeats": REPEATS}
+    ordered = {name: tools[name] for name in TOOLS if name in tools}
+    record = {"date": date.today().isoformat(), "tokens": TOKENS, **machine, "tools": ordered}
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def measured(tool: Tool, environment: Path, scratch: Path, port: int) -> dict:
@@ -143,7 +153,7 @@ def measured(tool: Tool, environment: Path, scratch: Path, port: int) -> dict:
         "version": _version(python, tool.package),
         "megabytes": round(sum(f.stat().st_size for f in environment.rglob("*") if f.is_file()) / 1e6),
         "packages": len(_packages(python)),
-        "help_seconds": timed([str(program), "--help"], hub)[1],
+        "help_cpu_seconds": timed([str(program), "--help"], hub)[1],
         "models": {
             file.stem: answer(tool, start, file, scratch, hub) for file in sorted(CONFIGS.glob("*.json"))
         },
@@ -163,7 +173,7 @@ def answer(tool: Tool, start: Sequence[str], file: Path, scratch: Path, hub: dic
     line = next((one.strip() for one in text.splitlines() if gib is not None and _holds(tool, one)), "")
     # An error is its last line, without the paths of this machine.
     said = line or (text.strip().splitlines() or [""])[-1].strip().replace(f"{scratch}/", "")
-    return {"command": shown, "printed": said[:160], "gib": gib, "seconds": seconds, "status": status}
+    return {"command": shown, "printed": said[:160], "gib": gib, "cpu_seconds": seconds, "status": status}
 
 
 def _holds(tool: Tool, line: str) -> bool:
@@ -180,18 +190,24 @@ def trace() -> str:
 
 
 def timed(words: Sequence[str], environment: dict) -> tuple[str, float, int]:
-    """Return what a command prints, the median of its wall times, and how it ends."""
+    """Return what a command prints, the median of its CPU times, and how it ends."""
     times = []
     for _ in range(REPEATS):
-        before = time.perf_counter()
+        before = _cpu()
         try:
             done = subprocess.run(
                 words, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False
             )
         except subprocess.TimeoutExpired:
             return "", float(LONGEST), -1
-        times.append(time.perf_counter() - before)
+        times.append(_cpu() - before)
     return done.stdout + done.stderr, round(statistics.median(times), 3), done.returncode
+
+
+def _cpu() -> float:
+    """Return the seconds that processes started here have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _packages(python: Path) -> list[str]:
@@ -202,7 +218,9 @@ def _packages(python: Path) -> list[str]:
 
 def _version(python: Path, package: str) -> str:
     code = f"from importlib.metadata import version; print(version({package!r}))"
-    return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [str(python), "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

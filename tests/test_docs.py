@@ -11,6 +11,7 @@ import pytest
 from docs.writers.blocks import (
     FILES,
     LANGUAGES,
+    LEFT_OUT,
     NOT_RUN,
     PART,
     STATUS,
@@ -29,9 +30,17 @@ TEXTS = [*PAGES, *BY_HAND]
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 NOT_RUN_HERE = [
-    ("README.md", "needs a network", "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/kvcalc"),
+    (
+        "README.md",
+        "needs a network",
+        "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/kvcalc",
+    ),
     ("README.md", "needs a network", 'python3 -m venv .venv && .venv/bin/pip install -q -e ".[test,chart]"'),
-    ("README.md", "needs a network", '.venv/bin/pip install -q -e ".[docs]" && .venv/bin/mkdocs build --strict'),
+    (
+        "README.md",
+        "needs a network",
+        '.venv/bin/pip install -q -e ".[docs]" && .venv/bin/mkdocs build --strict',
+    ),
     ("README.zh-CN.md", "needs a network", "python3 -m venv .venv && .venv/bin/pip install -q . &&"),
     ("README.zh-CN.md", "needs a network", 'python3 -m venv .venv && .venv/bin/pip install -q -e ".[test'),
     ("README.zh-CN.md", "needs a network", '.venv/bin/pip install -q -e ".[docs]" && .venv/bin/mkdocs build'),
@@ -108,6 +117,9 @@ def test_a_block_that_does_not_do_what_it_says_is_found(tmp_path):
         made_of("```python\n>>> 1 + 1\n3\n```")
     with pytest.raises(BlockError, match="not every section"):
         made_of('```console title="only: Nonsense"\n$ kvcalc --help\n```')
+    with pytest.raises(BlockError, match="nothing that is printed holds"):
+        made_of('```console title="without: Nonsense"\n$ kvcalc --help\n```')
+    assert "\nFirst:" not in made_of('```console title="without: First"\n$ kvcalc --help\n```')
     with pytest.raises(BlockError, match="no command that pages may show"):
         made_of("```console\nrm -r x\n```")
     assert "\nCommands:\n" in made_of("```console\n$ kvcalc --help\nold\n```")
@@ -144,8 +156,10 @@ def test_every_fence_is_one_that_is_understood(path):
     assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(found)
     for block in found:
         assert block.language in LANGUAGES, block.first_line
-        assert not block.title or block.title in NOT_RUN or any(
-            form.fullmatch(block.title) for form in (FILES, STATUS, PART)
+        assert (
+            not block.title
+            or block.title in NOT_RUN
+            or any(form.fullmatch(block.title) for form in (FILES, STATUS, PART, LEFT_OUT))
         ), block.title
 
 
@@ -178,13 +192,12 @@ def test_the_examples_of_a_command_begin_with_that_command():
     for name, shown in examples().items():
         assert shown[0]["run"].startswith(f"kvcalc {name} ") or shown[0]["run"] == f"kvcalc {name}"
         for one in shown:
-            assert set(one) <= {"shows", "run", "file", "status", "needs"}
+            assert set(one) <= {"shows", "run", "file", "status", "needs", "only", "without"}
             assert one["shows"].endswith(".") or one["shows"].endswith("?")
 
 
 def test_commands_are_those_that_the_program_lists():
     from docs.writers.commands_page import helps
-
     from kvcalc.cli import COMMANDS
 
     assert {name.split()[0] for name in helps()} == set(COMMANDS)
@@ -195,7 +208,8 @@ def test_the_page_of_a_formula_has_all_that_its_contract_holds():
 
     for name in names():
         text = (DOCS / "formulas" / f"{name}.md").read_text(encoding="utf-8")
-        for part in ("```math", "| symbol | argument | unit |", "**Holds:**", "**Refuses:**", "**Source:**"):
+        remarks = ("**Valid range and limits:**", "**Errors:**", "**Source:**")
+        for part in ("```math", "| symbol | argument | unit |", *remarks):
             assert part in text, (name, part)
         assert f"]({name}.svg)" in text
         example = next(block for block in blocks(text) if ">>>" in block.text)
@@ -229,7 +243,9 @@ def test_a_curve_is_what_single_calls_give():
 )
 class TestBothLanguages:
     def test_have_the_same_blocks(self, english, chinese):
-        one, other = ([(b.language, b.title, b.text) for b in blocks(f.read_text())] for f in (english, chinese))
+        one, other = (
+            [(b.language, b.title, b.text) for b in blocks(f.read_text())] for f in (english, chinese)
+        )
         assert len(one) >= 2
         assert one == other
 
@@ -246,7 +262,9 @@ class TestBothLanguages:
         assert numbers(english) == numbers(chinese)
 
     def test_have_the_same_sections_and_lead_to_each_other(self, english, chinese):
-        one, other = (re.findall(r"^(#+) ", FENCE.sub("", f.read_text()), re.MULTILINE) for f in (english, chinese))
+        one, other = (
+            re.findall(r"^(#+) ", FENCE.sub("", f.read_text()), re.MULTILINE) for f in (english, chinese)
+        )
         assert one == other
         assert f"]({chinese.name})" in english.read_text(encoding="utf-8")
         assert f"]({english.name})" in chinese.read_text(encoding="utf-8")
@@ -272,7 +290,6 @@ def inline_codes(path):
 @pytest.mark.parametrize("path", [path for path in TEXTS if path.parent.name != "formulas"], ids=named)
 def test_commands_inside_sentences_name_commands_and_options_that_exist(path):
     from docs.writers.commands_page import helps
-
     from kvcalc.cli import COMMANDS
 
     groups = {name.split()[0] for name in helps() if " " in name}

@@ -46,7 +46,9 @@ def test_the_readme_of_the_examples_names_each_of_them():
 
 def test_the_readme_opens_with_the_two_commands_of_set_up():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    first, second = re.findall(r"```console title=\"needs a network\"\n(python3 -m venv .*?)\n```", text, flags=re.S)
+    first, second = re.findall(
+        r"```console title=\"needs a network\"\n(python3 -m venv .*?)\n```", text, flags=re.S
+    )
     assert "kvcalc plan examples/" in first
     assert "pytest" in second
 

@@ -31,7 +31,9 @@ def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs names no types for i
     fences = [{"name": "math", "class": "math", "format": fence}]
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = fences
     docs = Path(config.docs_dir)
-    pages = {file.relative_to(docs).as_posix() for file in docs.rglob("*.md") if "templates" not in file.parts}
+    pages = {
+        file.relative_to(docs).as_posix() for file in docs.rglob("*.md") if "templates" not in file.parts
+    }
     config.nav = with_the_rest(navigation(), pages)
     return config
 
@@ -47,8 +49,10 @@ def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:  # noqa: ANN401
-    """Turn links that leave docs/ to the pages of the files."""
+    """Turn links that leave docs/ to the pages of the files, and give wide outputs the whole width."""
     here = page.file.src_uri
+    if here.startswith("commands/"):
+        page.meta.setdefault("hide", ["toc"])
 
     def turned(match: re.Match[str]) -> str:
         target = _outside(here, match[1])

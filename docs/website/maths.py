@@ -5,7 +5,6 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-
 _WORD = re.compile(r"_\{([A-Za-z]{2,}(?:,[A-Za-z]+)*)\}")
 _UNKNOWN = {r"\arg\min": r"\operatorname{arg}\min", r"\arg\max": r"\operatorname{arg}\max"}
 """What the library does not know -> the same in words that it knows."""

@@ -1,12 +1,12 @@
 """The navigation of the site: every page in its place, made from the pages that there are."""
 
-from pathlib import Path
 from typing import Any
 
 from docs.writers.commands_page import helps
 from docs.writers.formulas_page import by_topic, topic
 
-DOCS = Path(__file__).resolve().parents[1]
+REFERENCE = "Reference"
+"""Part of the site that a page falls into which nobody gave a place."""
 
 
 def navigation() -> list[Any]:
@@ -21,14 +21,14 @@ def navigation() -> list[Any]:
             "Start": [
                 {"What it answers": "index.md"},
                 {"First plan in five minutes": "first-plan.md"},
-                {"第一份规划（简体中文）": "first-plan.zh-CN.md"},
+                {"第一份规划": "first-plan.zh-CN.md"},
                 {"Which bytes do you mean": "bytes.md"},
             ]
         },
         {"Commands": ["commands.md", *commands]},
         {"Formulas": ["formulas.md", *formulas]},
         {
-            "Reference": [
+            REFERENCE: [
                 {"Attention families": "families.md"},
                 {"Storage formats": "formats.md"},
                 {"Engines": "engines.md"},
@@ -51,10 +51,14 @@ def navigation() -> list[Any]:
 
 
 def with_the_rest(nav: list[Any], pages: set[str]) -> list[Any]:
-    """Return the navigation without pages that are not there, and with those that it has no place for."""
+    """Return the navigation without pages that are not there; what has no place is added to the reference."""
     kept = [item for item in (_existing(item, pages) for item in nav) if item]
     rest = sorted(pages - set(_named(kept)))
-    return [*kept, {"More": list(rest)}] if rest else kept
+    return [
+        {title: [*inner, *rest] if title == REFERENCE else inner}
+        for item in kept
+        for title, inner in item.items()
+    ]
 
 
 def _existing(item: Any, pages: set[str]) -> Any:  # noqa: ANN401 - items of a nav are text or mappings

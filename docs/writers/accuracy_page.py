@@ -140,7 +140,10 @@ PICTURES = (
     (scatter.WEIGHTS, "Parameters, and bytes of the weights on one rank"),
     (scatter.MEMORIES, "Memory that vLLM left for KV, and buffers that SGLang and llama.cpp printed"),
     (scatter.RESTORES, "Times of restores and transfers, and rates"),
-    (scatter.PREFILLS, "Times to the first token, and prefill alone, by GPU; only rows that were not fitted on"),
+    (
+        scatter.PREFILLS,
+        "Times to the first token, and prefill alone, by GPU; only rows that were not fitted on",
+    ),
 )
 
 
@@ -168,10 +171,10 @@ def page() -> str:
         "of a log.",
         table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
         "## Predicted against real",
-        "Each point is a row that was compared, on the line where both are equal or beside it; rows that would "
-        "lie on each other are drawn once. Off the line lie the excused rows, which are listed below with "
-        "their reasons, and times and memory that are modelled. The points are in `accuracy_points.json`, "
-        "`prefill_accuracy.json` and `available_memory.json`, which the tests write.",
+        "Each point is a row that was compared, on the line where both are equal or beside it; rows that "
+        "would lie on each other are drawn once. Off the line lie the excused rows, which are listed below "
+        "with their reasons, and times and memory that are modelled. The points are in "
+        "`accuracy_points.json`, `prefill_accuracy.json` and `available_memory.json`, which the tests write.",
         *(block for file, what in PICTURES for block in (f"{what}:", f"![{what}]({file})")),
         *(block for name in known for block in _details(name, record[name])),
         *_memory(),

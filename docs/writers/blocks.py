@@ -33,6 +33,8 @@ STATUS = re.compile(r"exit status (\d)")
 """Titles of blocks whose commands end with that status; what they print on stderr is shown too."""
 PART = re.compile(r"only: (.+)")
 """Titles of blocks that show some sections of what a command prints, by how their first lines begin."""
+LEFT_OUT = re.compile(r"without: (.+)")
+"""Titles of blocks that leave out the lines that hold one of some texts, such as times that vary."""
 COPIED = ("examples", "pyproject.toml")
 """What lies in the folder beside the files of the page."""
 LANGUAGES = ("console", "python", "json", "yaml", "csv", "text", "math", "diff")
@@ -76,19 +78,19 @@ class Command:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """Yield the fenced blocks of a page, in order.
+    r"""Yield the fenced blocks of a page, in order.
 
-    >>> [(block.language, block.title, block.text) for block in blocks('```yaml title="a.yaml"\\nb: 1\\n```')]
-    [('yaml', 'a.yaml', 'b: 1\\n')]
+    >>> [(block.language, block.title, block.text) for block in blocks('```yaml title="a.yaml"\nb: 1\n```')]
+    [('yaml', 'a.yaml', 'b: 1\n')]
     """
     for match in _FENCE.finditer(page):
         yield Block(match[1], match[2] or "", match[3], match.span(3))
 
 
 def commands(block: Block) -> list[Command]:
-    """Return the commands of a console block: each behind a `$`, or each line where there is none.
+    r"""Return the commands of a console block: each behind a `$`, or each line where there is none.
 
-    >>> commands(Block("console", "", "$ kvcalc --version\\nkvcalc 1\\n", (0, 0)))
+    >>> commands(Block("console", "", "$ kvcalc --version\nkvcalc 1\n", (0, 0)))
     [Command(line='kvcalc --version', output='kvcalc 1')]
     """
     if not block.text.startswith("$ "):
@@ -144,12 +146,13 @@ class Folder:
         file.write_text(block.text, encoding="utf-8")
 
     def _console(self, block: Block) -> str:
-        wanted, part = STATUS.fullmatch(block.title), PART.fullmatch(block.title)
+        wanted, part, left_out = (form.fullmatch(block.title) for form in (STATUS, PART, LEFT_OUT))
         status = int(wanted[1]) if wanted else 0
         pieces = []
         for command in commands(block):
             output = _printed(command.line, status)
             output = _sections(output, part[1].split(", ")) if part else output
+            output = _without(output, left_out[1].split(", ")) if left_out else output
             pieces.append(f"{command.line}\n" if command.output is None else f"$ {command.line}\n{output}")
         return "".join(pieces)
 
@@ -161,7 +164,9 @@ class Folder:
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         test = doctest.DocTestParser().get_doctest(block.text, self._names, "block", None, None)
         told = io.StringIO()
-        result = doctest.DocTestRunner(_Numbers(), optionflags=flags).run(test, out=told.write, clear_globs=False)
+        result = doctest.DocTestRunner(_Numbers(), optionflags=flags).run(
+            test, out=told.write, clear_globs=False
+        )
         self._names.update(test.globs)
         if result.failed:
             raise BlockError(told.getvalue())
@@ -203,6 +208,15 @@ def _sections(output: str, names: list[str]) -> str:
     if len(found) < len(names):
         raise BlockError(f"not every section of {names} is printed")
     return "\n\n".join(found) + "\n"
+
+
+def _without(output: str, texts: list[str]) -> str:
+    """Return an output without the lines that hold one of some texts; each must be there."""
+    lines = output.splitlines(keepends=True)
+    missing = [text for text in texts if text not in output]
+    if missing:
+        raise BlockError(f"nothing that is printed holds {missing}")
+    return "".join(line for line in lines if not any(text in line for text in texts))
 
 
 def _printed(line: str, status: int) -> str:

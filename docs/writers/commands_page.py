@@ -3,7 +3,6 @@
 The examples are data: `docs/commands.yaml` says how to add one.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from docs.writers.blocks import filled
 from docs.writers.markdown import code, codes, document, fence, prose, table
 from docs.writers.terminal import printed
-from kvcalc.cli import COMMANDS
+from kvcalc.cli import COMMANDS, _application
 from kvcalc.documents import read
 from kvcalc.keys import KEYS, Key
 
@@ -28,7 +27,19 @@ def pages() -> dict[str, str]:
 @cache
 def helps() -> dict[str, str]:
     """Return the help page of every command that answers something, by name."""
-    return {name: text for name, text in _helps(()) if "\nCommands:\n" not in text}
+    return {name: printed([*name.split(), "--help"]) for name in summaries()}
+
+
+@cache
+def summaries() -> dict[str, str]:
+    """Return the first sentence of every command that answers something, by name."""
+    found = {}
+    for name in COMMANDS:
+        command: Any = _application((name,)).commands[name]  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        below = {name: command} if inner is None else {f"{name} {one}": c for one, c in inner.items()}
+        found |= {key: " ".join(one.help.split("\n\n")[0].split()) for key, one in below.items()}
+    return found
 
 
 def examples() -> Mapping[str, list[dict[str, Any]]]:
@@ -39,8 +50,8 @@ def examples() -> Mapping[str, list[dict[str, Any]]]:
 
 def _index() -> str:
     rows = [
-        [f"[`kvcalc {name}`](commands/{_slug(name)}.md)", prose(_summary(text))]
-        for name, text in helps().items()
+        [f"[`kvcalc {name}`](commands/{_slug(name)}.md)", prose(summary)]
+        for name, summary in summaries().items()
     ]
     return document(
         "Commands",
@@ -61,11 +72,10 @@ def _index() -> str:
 
 def _command(name: str, text: str) -> str:
     shown = [block for one in examples().get(name, ()) for block in _example(one)]
-    top = name.split()[0]
     page = document(
         f"kvcalc {name}",
         "`docs/commands.yaml` and what the program prints",
-        prose(COMMANDS[top][1]) if top == name else prose(_summary(text)),
+        prose(summaries()[name]),
         "## Examples",
         *shown,
         "## Options",
@@ -83,23 +93,15 @@ def _example(one: Mapping[str, Any]) -> Iterator[str]:
         language = {"yaml": "yaml", "json": "json"}.get(name.rpartition(".")[2], "text")
         yield f'```{language} title="{name}"\n{text.rstrip()}\n```'
     needs, status = one.get("needs"), one.get("status", 0)
-    title = f' title="needs {needs}"' if needs else f' title="exit status {status}"' if status else ""
+    titles = (
+        f"needs {needs}" if needs else "",
+        f"exit status {status}" if status else "",
+        f"only: {', '.join(one['only'])}" if "only" in one else "",
+        f"without: {', '.join(one['without'])}" if "without" in one else "",
+    )
+    title = next((f' title="{title}"' for title in titles if title), "")
     bare = needs or "--save" in one["run"]
     yield f"```console{title}\n{'' if bare else '$ '}{one['run']}\n```"
-
-
-def _helps(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the help page of a command and of those below it."""
-    text = printed([*words, "--help"])
-    yield " ".join(words), text
-    _, _, listed = text.partition("\nCommands:\n")
-    for name in re.findall(r"^  ([\w-]+)", listed.partition("\n\n")[0], re.MULTILINE):
-        yield from _helps((*words, name))
-
-
-def _summary(text: str) -> str:
-    """Return the first paragraph of a help page behind its usage."""
-    return " ".join(text.split("\n\n")[1].split())
 
 
 def _slug(name: str) -> str:

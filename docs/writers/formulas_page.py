@@ -4,7 +4,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,8 +85,8 @@ def _formula(told: Explanation) -> str:
         fence(told.equation),
         table(["symbol", "argument", "unit", "meaning", "in the example"], rows),
         f"It gives {gives}.",
-        f"**Holds:** {prose(told.notes)}",
-        f"**Refuses:** {_errors(told.errors)}",
+        f"**Valid range and limits:** {prose(told.notes)}",
+        f"**Errors:** {_errors(told.errors)}",
         f"**Source:** {prose(told.source)}",
         f"**Code:** [{file}](../../{file})",
         "## Example",
@@ -146,13 +145,15 @@ def _plot(found: Series) -> list[str]:
 def _varies(found: Series) -> str:
     other = ", ".join(f"{code(name)} = {value:g}" for name, value in found.given.items())
     what = code(found.argument) if found.symbol else found.argument
-    return f"{what[:1].upper()}{what[1:]} varies, and all else is as in the example{f', but {other}' * bool(other)}."
+    but = f", but {other}" if other else ""
+    return f"{what[:1].upper()}{what[1:]} varies, and all else is as in the example{but}."
 
 
 def _picture(found: Series) -> Picture:
     data = {
         "x": [point / found.scale.factor for point in found.points],
-        "x_label": f"{found.argument} {found.symbol}" + (f" [{found.scale.unit}]" if found.scale.unit else ""),
+        "x_label": f"{found.argument} {found.symbol}"
+        + (f" [{found.scale.unit}]" if found.scale.unit else ""),
         "is_log": found.is_log,
         "lines": {
             part: [v if v is None or isinstance(v, str) else v / found.unit.factor for v in values]
@@ -183,7 +184,12 @@ def draw_curve(figure: Any, data: Mapping[str, Any]) -> None:  # noqa: ANN401 - 
         axes.plot(data["x"], shown, label=part, linewidth=1.8, linestyle=style, marker=marker, markersize=5)
     if data["is_log"]:
         axes.set_xscale("log")
-    if numbers and data["is_log"] and max(numbers) > 50 * min(numbers) and len(numbers) > 0.8 * len(data["x"]):
+    if (
+        numbers
+        and data["is_log"]
+        and max(numbers) > 50 * min(numbers)
+        and len(numbers) > 0.8 * len(data["x"])
+    ):
         axes.set_yscale("log")
     elif numbers and not is_words:
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))

@@ -133,9 +133,7 @@ def _results(
     found = getattr(formulas, name)(**{**base, argument: np.array(points)})
     units = [part.unit for part in told.results]
     parts = [part for part in told.results if part.unit == units[0]]
-    values = {
-        part.name: found if len(told.results) == 1 else getattr(found, part.name) for part in parts
-    }
+    values = {part.name: found if len(told.results) == 1 else getattr(found, part.name) for part in parts}
     return {
         part: [_value(one) for one in np.broadcast_to(np.asarray(given), len(points))]
         for part, given in values.items()

@@ -75,7 +75,9 @@ def _printed_panel(points: Mapping[str, Pairs]) -> dict[str, Any]:
         "SGLang, one setting fitted": "logs-sglang-fitted",
         "llama.cpp": "logs-llama.cpp",
     }
-    return _panel("Buffers that servers printed", "byte", {label: points[name] for label, name in names.items()})
+    return _panel(
+        "Buffers that servers printed", "byte", {label: points[name] for label, name in names.items()}
+    )
 
 
 def _memory_panel(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -83,7 +85,9 @@ def _memory_panel(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     def pairs(counted: bool) -> Pairs:
         return [
-            (row["logged_gib"] * GIB, row["predicted_gib"] * GIB) for row in known if row["counted"] is counted
+            (row["logged_gib"] * GIB, row["predicted_gib"] * GIB)
+            for row in known
+            if row["counted"] is counted
         ]
 
     series = {"counted": pairs(True), "GPU or checkpoint left open": pairs(False)}
@@ -146,7 +150,9 @@ def draw_scatter(figure: Any, data: Mapping[str, Any]) -> None:  # noqa: ANN401 
         for number, (label, pairs) in enumerate(panel["series"].items()):
             colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
             real, predicted = zip(*pairs, strict=True)
-            axes.scatter(real, predicted, s=13, color=colour, alpha=0.75, marker=marker, label=label, linewidths=0)
+            axes.scatter(
+                real, predicted, s=13, color=colour, alpha=0.75, marker=marker, label=label, linewidths=0
+            )
         unit = f" [{panel['unit']}]" if panel["unit"] else ""
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
         axes.set_xlabel(f"real{unit}")

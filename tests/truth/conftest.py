@@ -1,8 +1,8 @@
 """Gathers what the tests here measure; the option `--record-accuracy` writes it to docs/accuracy.json.
 
-A test says of each row whether it is equal with ``accuracy.row(...)``, and what was real and predicted with
-``accuracy.point(...)``, which docs/accuracy_points.json keeps for the pictures.  Without the option the last test
-fails where the file says something else than was measured, so that the page made of it stays true.
+A test says of each row whether it is equal with ``accuracy.row(...)``, and what was real and predicted
+with ``accuracy.point(...)``, which docs/accuracy_points.json keeps for the pictures.  Without the option the
+last test fails where a file says something else than was measured, so that the page made of it stays true.
 """
 
 import json
