@@ -48,6 +48,14 @@ TO_THE_STAND_IN = {
 """What makes a tool that has the hub's address in its code ask the stand-in."""
 
 
+DIVISIONS = {
+    "deepseek-v3": ("--tp-size", "16", "--moe-tp-size", "1", "--moe-ep-size", "16"),
+    "gpt-oss-20b": ("--moe-tp-size", "1", "--moe-ep-size", "1"),
+    "qwen3-next-80b-a3b": ("--moe-tp-size", "1", "--moe-ep-size", "1"),
+}
+"""What aiconfigurator asks for of mixtures; weights in BF16 need 16 GPUs, which each hold the whole latent."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """How a tool is asked, and where its answer stands."""
@@ -113,6 +121,7 @@ TOOLS = {
         lambda name, folder: [
             *("cli", "estimate", "--model-path", str(folder), "--system", "h200_sxm", "--backend", "vllm"),
             *("--isl", str(TOKENS - 1), "--osl", "1", "--batch-size", "1", "--detail", "memory"),
+            *DIVISIONS.get(name, ()),
         ],
         _number(r"kvcache\D+([\d.]+) GiB"),
     ),

@@ -354,6 +354,17 @@ def test_the_record_of_accuracy_and_its_page_know_the_same_oracles():
     assert json.loads((DOCS / "accuracy.json").read_text()).keys() == ORACLES.keys()
 
 
+def test_what_kvcalc_printed_beside_the_others_equals_the_sizes_worked_by_hand():
+    from docs.writers.peers_page import FILE, RECORD, by_hand
+    from kvcalc.documents import read
+
+    asked = read(FILE)["models"]
+    printed = json.loads(RECORD.read_text(encoding="utf-8"))["tools"]["kvcalc"]["models"]
+    assert printed.keys() == asked.keys()
+    for name, found in printed.items():
+        assert found["gib"] * 2**30 == by_hand(asked[name]), name
+
+
 def test_kvcalc_equals_the_sizes_worked_by_hand():
     from docs.writers.peers_page import FILE, by_hand, computed
     from kvcalc.documents import read
