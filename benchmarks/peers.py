@@ -53,7 +53,7 @@ DIVISIONS = {
     "gpt-oss-20b": ("--moe-tp-size", "1", "--moe-ep-size", "1"),
     "qwen3-next-80b-a3b": ("--moe-tp-size", "1", "--moe-ep-size", "1"),
 }
-"""What aiconfigurator asks for of mixtures; weights in BF16 need 16 GPUs, which each hold the whole latent."""
+"""What aiconfigurator asks for of mixtures; weights in BF16 need 16 GPUs, each with the whole latent."""
 
 
 @dataclass(frozen=True)

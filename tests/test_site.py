@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -57,7 +58,9 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    return {file: Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+    """Return what is on each page but those that show a file of the repository."""
+    files = [file for file in site.rglob("*.html") if "source" not in file.relative_to(site).parts]
+    return {file: Page(file.read_text(encoding="utf-8")) for file in files}
 
 
 def test_every_page_of_the_docs_is_there(site):
@@ -124,3 +127,53 @@ def test_the_search_finds_pages_and_no_source_files(site):
     assert "commands/plan.html" in text
     assert "first-plan.zh-CN.html" in text
     assert [place for place in text if place.startswith("source/")] == []
+
+
+# In a real browser, opened as files
+
+
+@pytest.fixture(scope="module")
+def window(site):
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    with api.sync_playwright() as driver:
+        # A sandbox of its own is refused to root, which containers run tests as.
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.told, opened.asked = [], []
+        opened.on("console", lambda message: opened.told.append(message.text))
+        opened.on("pageerror", lambda error: opened.told.append(str(error)))
+        opened.on("request", lambda request: opened.asked.append(request.url))
+        yield opened
+        browser.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "title"), [("break-even bandwidth", "break_even_bandwidth"), ("显存", "五分钟完成第一份规划")]
+)
+def test_the_search_answers(site, window, words, title):
+    window.goto(f"file://{site}/index.html?q={words}")
+    window.wait_for_selector(".md-search-result__item", timeout=60_000)
+    found = [one.inner_text().replace("\u200b", "") for one in window.query_selector_all("article h1")]
+    assert title in found
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["index", "first-plan.zh-CN", "commands", "commands/plan", "formulas/path_time", "accuracy", "peers"],
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_wider_than_a_phone(site, window, name, scheme):
+    """Wide tables, outputs and pictures scroll inside themselves."""
+    window.set_viewport_size({"width": 390, "height": 844})
+    window.emulate_media(color_scheme=scheme)
+    window.goto(f"file://{site}/{name}.html")
+    assert window.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_browser_asked_for_files_alone_and_complained_of_nothing(window):
+    assert window.told == []
+    assert [url for url in window.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert len(window.asked) > 10

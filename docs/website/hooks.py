@@ -23,7 +23,7 @@ SOURCE = "source"
 """Folder of the site for files of the repository."""
 _LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 _PICTURE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
-_LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml", ".pyi": "python"}
+_LANGUAGES = {".py": "python", ".pyi": "python"}
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 - mkdocs names no types for its hooks
