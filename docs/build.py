@@ -24,6 +24,7 @@ PAGES = (
     "engines",
     "models",
     "hardware",
+    "tiers",
     "json",
     "accuracy",
     "quota",

@@ -32,6 +32,7 @@ def navigation() -> list[Any]:
                 {"Attention families": "families.md"},
                 {"Storage formats": "formats.md"},
                 {"Engines": "engines.md"},
+                {"Slower tiers": "tiers.md"},
                 {"Models": "models.md"},
                 {"Machines": "hardware.md"},
                 {"JSON": "json.md"},
