@@ -28,6 +28,7 @@ PAGES = (
     "json",
     "accuracy",
     "quota",
+    "report",
     "peers",
 )
 """Names of the pages; the writer of each has the same name, with `_page` behind it."""

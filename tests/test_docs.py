@@ -44,6 +44,7 @@ NOT_RUN_HERE = [
     ("README.zh-CN.md", "needs a network", "python3 -m venv .venv && .venv/bin/pip install -q . &&"),
     ("README.zh-CN.md", "needs a network", 'python3 -m venv .venv && .venv/bin/pip install -q -e ".[test'),
     ("README.zh-CN.md", "needs a network", '.venv/bin/pip install -q -e ".[docs]" && .venv/bin/mkdocs build'),
+    ("docs/commands/app.md", "needs a network", "kvcalc app examples/four-gpus-70b.yaml"),
     ("docs/commands/models-import.md", "needs a network", "kvcalc models import Qwen/Qwen3-4B"),
     ("docs/first-plan.md", "needs a network", "python3 -m venv .venv"),
     ("docs/first-plan.zh-CN.md", "needs a network", "python3 -m venv .venv"),

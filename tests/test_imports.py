@@ -28,7 +28,9 @@ FORBIDDEN = {
     "kvcalc.catalog.models": ("pint", "yaml", "typer", "rich", "kvcalc.output", "kvcalc.cli"),
     "kvcalc.catalog.hardware": ("pint", "yaml", "typer", "rich", "kvcalc.output", "kvcalc.cli"),
     "kvcalc.api": ("pint", "yaml", "typer", "rich", "pandas", "torch", "matplotlib", "kvcalc.cli"),
-    "kvcalc.output": ("pint", "yaml", "typer", "rich", "matplotlib"),
+    "kvcalc.output": ("pint", "yaml", "typer", "rich", "matplotlib", "jinja2"),
+    "kvcalc.reporting": ("jinja2", "typer", "rich", "matplotlib", "kvcalc.output", "kvcalc.cli"),
+    "kvcalc.app.server": ("marimo", "uvicorn", "jinja2"),
     "kvcalc.cli": ("typer", "pint", "yaml", "rich", "numpy"),
 }
 
@@ -57,7 +59,7 @@ def test_a_plan_on_built_in_profiles_needs_neither_pint_nor_yaml_nor_pydantic():
     )
     status, *modules = loaded.stdout.split()
     assert status == "0"
-    assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib"} & set(modules) == set()
+    assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib", "jinja2"} & set(modules) == set()
 
 
 SOURCES_ALLOWED = {"pint": ("units.py",), "yaml": ("documents/dialect.py",), "torch": ()}

@@ -14,8 +14,9 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "offload_results", "fit_results", "profile_results"}
+RESULTS = {"results", "offload_results", "fit_results", "profile_results", "report_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
+OUTER |= {"app", "exports", "reporting"}
 """What the calculating core never imports."""
 
 MAY_IMPORT = {
@@ -37,6 +38,7 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
+FACADES += ("exports",)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

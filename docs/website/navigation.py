@@ -33,6 +33,7 @@ def navigation() -> list[Any]:
                 {"Storage formats": "formats.md"},
                 {"Engines": "engines.md"},
                 {"Slower tiers": "tiers.md"},
+                {"Report and planner": "report.md"},
                 {"Models": "models.md"},
                 {"Machines": "hardware.md"},
                 {"JSON": "json.md"},

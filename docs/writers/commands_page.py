@@ -100,7 +100,7 @@ def _example(one: Mapping[str, Any]) -> Iterator[str]:
         f"without: {', '.join(one['without'])}" if "without" in one else "",
     )
     title = next((f' title="{title}"' for title in titles if title), "")
-    bare = needs or "--save" in one["run"]
+    bare = needs or (not status and any(word in one["run"].split() for word in ("--save", "-o")))
     yield f"```console{title}\n{'' if bare else '$ '}{one['run']}\n```"
 
 

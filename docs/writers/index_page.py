@@ -19,6 +19,7 @@ PAGES = {
     "tiers": "what can be said of a slower tier, its kinds, and the mechanisms that move bytes",
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
+    "report": "a plan as a page with charts, and as a planner in the browser",
     "accuracy": "how often kvcalc equals what engines allocate and print",
     "peers": "other calculators on the same models, and how long they take",
     "add-a-model": "from a config.json to a profile, and what to do when the architecture is new",
