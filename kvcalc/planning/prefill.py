@@ -161,7 +161,7 @@ class PrefillModel:
         if overrides.prefill is None:
             return modelled
         # The given time fixes the level; the model only says how the work divides over tokens.
-        return overrides.prefill * modelled / self._modelled(float(prompt), 0.0, pace)
+        return overrides.prefill * modelled / self._modelled(np.asarray(prompt, dtype=float)[()], 0.0, pace)
 
     def _modelled(self, new: Tokens, cached: Tokens, pace: Pace, run: Callable[..., Any] = _call) -> Seconds:
         """Whole chunks, then the rest: each step reads the weights and the KV before it once."""

@@ -96,13 +96,18 @@ def cached_tokens(scenario: Scenario, speed: Speed, book: Notebook) -> int:
     if workload.cached == 0:
         return 0
     block = block_tokens(speed)
-    restored = min(wanted, workload.prompt - 1) // block * block
+    restored = int(restored_tokens(wanted, workload.prompt, block))
     if restored < wanted:
         book.assume(
             f"a hit restores {restored:,} of {wanted:,} tokens: whole blocks of {block} only, and the last "
             "token is always computed"
         )
     return restored
+
+
+def restored_tokens(wanted: Tokens, prompt: Tokens, block: int) -> Tokens:
+    """Return the tokens of whole blocks that a hit restores of a prompt, never its last one; arrays too."""
+    return np.minimum(wanted, prompt - 1) // block * block
 
 
 def block_tokens(speed: Speed) -> int:
@@ -116,12 +121,18 @@ def whole_chunks(route: Route, cached: int, book: Notebook) -> int:
     chunk = route.mechanism.chunk_tokens
     if chunk is None or cached % chunk == 0:
         return cached
-    kept = cached // chunk * chunk
+    kept = int(in_chunks(route, cached))
     book.assume(
         f"{route.tier.name}: {kept:,} of {cached:,} tokens are restored, whole chunks of {chunk} only; the "
         "rest is computed"
     )
     return kept
+
+
+def in_chunks(route: Route, cached: Tokens) -> Tokens:
+    """Return the tokens of the whole chunks of a route; arrays too."""
+    chunk = route.mechanism.chunk_tokens
+    return cached if chunk is None else cached // chunk * chunk
 
 
 def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace | None = None) -> Seconds:

@@ -1,9 +1,12 @@
 """What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
 
+import numpy as np
+
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.offload.waiting import restore_rate
 from kvcalc.planning.speed import Speed
+from kvcalc.quantity import BytesPerSecond, Tokens
 
 DAY = 86_400.0
 """Length of a day [second]."""
@@ -12,8 +15,8 @@ SERVICE_YEARS = 5.0
 """Years that a drive's writes per day are guaranteed for [1]: the usual warranty of data-centre drives."""
 
 
-def write_need(speed: Speed, route: Route, cached: int) -> float | None:
-    """Return the bytes per second that one GPU stores at the planned rate; None where nobody says.
+def write_need(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond | None:
+    """Return the bytes per second that one GPU stores at the planned rate; None where nobody says; arrays too.
 
     Write-through stores every new block of the prompts, write-back as much once the pool is full, and a
     selective store what is seen again, of which the hit share is taken as the measure.
@@ -25,8 +28,8 @@ def write_need(speed: Speed, route: Route, cached: int) -> float | None:
     prompt = scenario.workload.prompt
     new = prompt - cached
     share = cached / prompt if store == "selective" else 1.0
-    size = moved_bytes(speed.layout, float(prompt))
-    return rate * share * float(size) * new / prompt
+    size = moved_bytes(speed.layout, np.asarray(prompt, dtype=float)[()])
+    return rate * share * size * new / prompt
 
 
 def tell_stores(
