@@ -11,10 +11,11 @@ from kvcalc.planning.offload import computing_time
 from kvcalc.planning.speed import Speed
 
 
-def evicting(
-    speed: Speed, loads: Loads, served: dict[str, Any], restored: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the price of the dearest victim: a sequence that is about to finish."""
+def evicting(speed: Speed, loads: Loads, served: dict[str, Any], restored: dict[str, Any]) -> dict[str, Any]:
+    """Return the price of the dearest victim: a sequence that is about to finish.
+
+    `speed` is that of a scenario with `loads` on it.
+    """
     tokens = loads.prompt + loads.generate
     time = computing_time(speed, tokens)
     found = {
@@ -35,7 +36,7 @@ def evicting(
 
 def _new_tokens(speed: Speed, loads: Loads, served: dict[str, Any]) -> Any:  # noqa: ANN401 - an array
     """Return the tokens per second that are computed for the first time, at the planned rate or decode's."""
-    workload = loads.put_on(speed.scenario).workload
+    workload = speed.scenario.workload
     requests = served["decode.tokens_per_second"] / loads.generate
     if workload.rate is not None:
         requests = np.minimum(requests, workload.rate)

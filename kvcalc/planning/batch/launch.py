@@ -1,6 +1,6 @@
 """What all rows of a batch share, and the columns of a plan for each of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,6 +104,10 @@ def _answer(launch: Launch, loads: Loads, offload: bool) -> Answers:
     """Return the columns of a chunk of good rows."""
     found = serving(launch.speed, launch.budget, loads)
     if offload:
-        found |= (restored := restoring_columns(launch.speed, launch.routes, loads, found))
-        found |= evicting(launch.speed, loads, found, restored)
+        scenario, prefill = loads.put_on(launch.speed.scenario), launch.speed.prefill
+        if scenario.overrides.prefill is not None:  # given for the prompt of each row
+            prefill = replace(prefill, scenario=scenario)
+        speed = replace(launch.speed, scenario=scenario, prefill=prefill)
+        restored = restoring_columns(speed, launch.routes, loads, found)
+        found |= restored | evicting(speed, loads, found, restored)
     return found

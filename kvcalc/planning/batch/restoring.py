@@ -25,24 +25,22 @@ from kvcalc.planning.speed import Speed
 Columns = dict[str, Any]
 
 
-def restoring_columns(
-    speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns
-) -> Columns:
+def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns) -> Columns:
     """Return the prefix store with the largest speedup of each row, and the working set with it.
 
-    `fastest` is the highest bandwidth of all prefix stores, which an eviction would use.
+    `speed` is that of a scenario with `loads` on it.  `fastest` is the highest bandwidth of all prefix stores, which an eviction would use.
     """
-    scenario = loads.put_on(speed.scenario)
-    rows = replace(speed, scenario=scenario, prefill=replace(speed.prefill, scenario=scenario))
     wanted = loads.prompt if loads.cached is None else loads.cached
     cached = restored_tokens(wanted, loads.prompt, block_tokens(speed))
-    stores = [_prefix_store(rows, route, cached) for route in routes]
-    sets = [_working_set(route, loads, served) for route in routes]
-    if not stores:
+    if not routes:
         return {}
+    # What is stored meanwhile crosses the same link the other way.
+    busy = [replace(route, opposite=_stored(speed, route, cached)) for route in routes]
+    stores = [_prefix_store(speed, route, cached) for route in busy]
+    sets = [_working_set(route, loads, served) for route in busy]
     hits, short = cached > 0, served["capacity.shortfall"] > 0
     names = [route.tier.name for route in routes]
-    fastest = np.max([found["bandwidth"] for found in stores], axis=0)
+    fastest = np.max([np.broadcast_to(found["bandwidth"], hits.shape) for found in stores], axis=0)
     return {
         **_best("offload", names, stores, hits),
         **_best("working_set", names, sets, short),
@@ -68,18 +66,17 @@ def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: A
 def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     """Return the restore of each row over one route, against computing the prompt again."""
     scenario = speed.scenario
-    route = replace(route, opposite=_stored(speed, route, cached))
     cached = np.asarray(in_chunks(route, cached))
     prompt: Any = scenario.workload.prompt
     found = restoring(scenario, route, moved_bytes(speed.layout, cached))
     paces = speed.prefill.paces
     recompute, remaining = computing_time(speed, prompt), computing_time(speed, prompt - cached, cached)
-    saved = tuple(
+    fast, slow = (
         computing_time(speed, prompt, 0.0, pace) - computing_time(speed, prompt - cached, cached, pace)
         for pace in (paces.fast, paces.slow)
     )
     parts, total = found.parts, found.total(remaining)
-    low, high = found.gains((saved[0], saved[1]), remaining)
+    low, high = found.gains((np.minimum(fast, slow), np.maximum(fast, slow)), remaining)
     ends = np.isfinite(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)

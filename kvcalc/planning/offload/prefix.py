@@ -160,7 +160,9 @@ def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
         return full, float(computing_time(speed, hit.new, float(hit.cached), pace))
 
     middle, fast, slow = both(paces.middle), both(paces.fast), both(paces.slow)
-    return Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
+    # A short hit may cost a slow prefill no less than a fast one, where both compute as many steps.
+    saved = sorted((fast[0] - fast[1], slow[0] - slow[1]))
+    return Times(middle[0], middle[1], saved[0], saved[1])
 
 
 def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: Notebook) -> Offload:
