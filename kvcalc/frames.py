@@ -11,7 +11,7 @@ from kvcalc.api import plan, question_of, scenario
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import key
-from kvcalc.planning.batch import BatchResult, Loads, Numbers, batch_of, launch_of
+from kvcalc.planning.batch import BatchResult, Launch, Loads, Numbers, batch_of, launch_of
 from kvcalc.scenario import Scenario, Workload
 
 if TYPE_CHECKING:
@@ -56,21 +56,23 @@ def _numbers(name: str, values: ArrayLike) -> Numbers:
 def _launch(question: Question, texts: Loads) -> tuple[Scenario, Loads]:
     """Return the launch that serves all rows, and the rows with their images in the prompt."""
     good = texts.reasons() == ""
-    asked = _with_loads(question, [int(getattr(texts, name)[good].max(initial=1)) for name in LOADS])
+    asked = with_loads(question, [int(getattr(texts, name)[good].max(initial=1)) for name in LOADS])
     pictures = asked.workload.prompt - asked.workload.text
     loads = replace(texts, prompt=texts.prompt + pictures)
     if "max_len" not in question.said:
         longest = int((loads.prompt + loads.generate)[good].max(initial=1))
-        asked = _as_long(asked, longest)
+        asked = as_long(asked, longest)
     return asked, loads
 
 
-def _with_loads(question: Question, values: list[int]) -> Scenario:
+def with_loads(question: Question, values: list[int]) -> Scenario:
+    """Return the scenario of a question with one prompt, generation and concurrency in place of its own."""
     said = {name: Said(value, name, numbers=True) for name, value in zip(LOADS, values, strict=True)}
     return scenario(replace(question, said={**question.said, **said}))
 
 
-def _as_long(asked: Scenario, tokens: int) -> Scenario:
+def as_long(asked: Scenario, tokens: int) -> Scenario:
+    """Return the scenario of a launch that admits so many tokens."""
     return replace(asked, settings=replace(asked.settings, max_len=tokens))
 
 
@@ -140,7 +142,7 @@ def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray
     try:
         question = question_of(first.pop("model", None), first.pop("on", None), **first)
         asked, loads = _launch(question, texts)
-        pieces = [np.arange(len(rows))] if "max_len" in first else _by_length(asked, loads)
+        pieces = [np.arange(len(rows))] if "max_len" in first else by_length(asked, loads)
         for piece in pieces:
             _fill(asked, question, loads.only(piece), rows[piece], found)
     except (KvcalcError, TypeError):
@@ -148,29 +150,40 @@ def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray
     return True
 
 
-def _by_length(asked: Scenario, loads: Loads) -> list[Rows]:
+def by_length(asked: Scenario, loads: Loads) -> list[Rows]:
     """Return the rows that one launch answers alike, where each row is a launch of its own length.
 
     A launch's length seldom changes what it allocates; where the shortest and the longest agree, all
     do.  Else rows of each length stand alone.
     """
     lengths = loads.prompt + loads.generate
-    ends = [launch_of(_as_long(asked, int(end))) for end in (lengths.min(), lengths.max())]
-    probes = np.unique(np.quantile(lengths, np.linspace(0, 1, 9)).round())
-    memories = [(float(end.memory.kv_pool), float(end.memory.weights)) for end in ends]
-    held = [(end.speed.layout.per_gpu, list(np.asarray(end.speed.layout.reserved(probes)))) for end in ends]
-    if memories[0] == memories[1] and held[0] == held[1]:
+    if lengths_agree(asked, lengths):
         return [np.arange(len(lengths))]
     _, group = np.unique(lengths, return_inverse=True)
     order = np.argsort(group, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
+def lengths_agree(asked: Scenario, lengths: Numbers) -> bool:
+    """Tell whether launches of the shortest and of the longest length hold the same."""
+    shortest, longest = (launch_of(as_long(asked, int(end))) for end in (lengths.min(), lengths.max()))
+    probes = np.unique(np.quantile(lengths, np.linspace(0, 1, 9)).round())
+    return _held(shortest, probes) == _held(longest, probes)
+
+
+def _held(launch: Launch, probes: Numbers) -> tuple[Any, ...]:
+    """Return what of a launch its length might change."""
+    layout, memory = launch.speed.layout, launch.memory
+    parts = (memory.kv_pool, memory.weights, memory.activations, memory.other, memory.num_blocks)
+    chunk, occupied = launch.speed.prefill.chunk, list(np.asarray(layout.occupied(probes)))
+    return layout.per_gpu, list(np.asarray(layout.reserved(probes))), occupied, parts, chunk
+
+
 def _fill(
     asked: Scenario, question: Question, loads: Loads, rows: Rows, found: dict[str, NDArray[Any]]
 ) -> None:
     if "max_len" not in question.said:
-        asked = _as_long(asked, int((loads.prompt + loads.generate).max()))
+        asked = as_long(asked, int((loads.prompt + loads.generate).max()))
     batch = batch_of(asked, loads)
     answered = {
         "fits": batch.fits,
