@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kvcalc.quota.api import quota_reclaim, quota_show
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
+    from kvcalc.sweeping.answer import sweep
+    from kvcalc.sweeping.results import SweepResult
     from kvcalc.units import to_base, to_tokens
 
 _HOME = {
@@ -50,6 +52,7 @@ _HOME = {
     "ProfileError": "errors",
     "RestoreResult": "results",
     "SettingsError": "errors",
+    "SweepResult": "sweeping.results",
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
@@ -70,6 +73,7 @@ _HOME = {
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
     "restore": "api",
+    "sweep": "sweeping.answer",
     "to_base": "units",
     "to_tokens": "units",
 }
@@ -88,6 +92,7 @@ __all__ = [
     "ProfileError",
     "RestoreResult",
     "SettingsError",
+    "SweepResult",
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
@@ -108,6 +113,7 @@ __all__ = [
     "quota_reclaim",
     "quota_show",
     "restore",
+    "sweep",
     "to_base",
     "to_tokens",
 ]

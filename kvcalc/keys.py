@@ -273,7 +273,10 @@ _ENGINE = (
     *("page_size", "max_len", "max_batched_tokens", "max_seqs", "spec_tokens", "hybrid_manager"),
     *("compute_capability", "utilization", "weights_dtype"),
 )
-_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType({"evict rank": _RANKING, "diagnose": _ENGINE})
+_PLANNED = tuple(item.name for item in KEYS if "plan" in item.commands)
+_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"evict rank": _RANKING, "diagnose": _ENGINE, "sweep": _PLANNED, "compare": _PLANNED}
+)
 """Keys that a command takes although they are listed with others."""
 
 

@@ -15,6 +15,8 @@ from kvcalc.errors import KvcalcError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan", "Does it fit, what limits it first, is offload worth it, what would flip the answer."),
+    "sweep": ("sweep", "The same plan over a grid of its inputs: CSV, Parquet, chart, best, front."),
+    "compare": ("compare", "Two plans side by side: what differs, which verdicts change and why."),
     "kv": ("kv", "What one token and one sequence cost, component by component."),
     "restore": ("restore", "One restore against one recompute, as parts, with the break-even."),
     "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from a tenant."),

@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
 from kvcalc.bodies import plain
 from kvcalc.documents import replacing
 from kvcalc.errors import SettingsError, did_you_mean
@@ -43,7 +41,9 @@ def form_of(file: str, form: str = "") -> str:
     if form and suffix in FORMS and suffix != form:
         raise SettingsError(f"--save {file}: ends in .{suffix}, but --format says {form}")
     if form and form not in FORMS:
-        raise SettingsError(f"--format {form}: rows are saved as csv, json or parquet{did_you_mean(form, FORMS)}")
+        raise SettingsError(
+            f"--format {form}: rows are saved as csv, json or parquet{did_you_mean(form, FORMS)}"
+        )
     found = form or suffix
     if found == "parquet" and find_spec("pyarrow") is None:
         raise SettingsError(f"--save {file}: Parquet needs pyarrow: pip install 'kvcalc[parquet]'")
@@ -82,7 +82,7 @@ def _csv_cells(values: Values) -> list[Any]:
         known = [safe(word) for word in values.words]
         return [known[code] for code in values.codes.tolist()]
     if values.dtype.kind == "b":
-        return np.where(values, "true", "false").tolist()
+        return ["true" if value else "false" for value in values.tolist()]
     return as_list(values)
 
 
@@ -98,10 +98,7 @@ def write_json(
         for cells in zip(*lists, strict=True):
             out.write(before + json.dumps(plain(dict(zip(names, cells, strict=True)))))
             before = ",\n"
-    body = about().to_dict()
-    units = {f"rows.{column.name}": column.unit for column in columns if column.unit}
-    body = {**body, "units": {**body["units"], **units}}
-    del body["rows"]
+    body = {name: value for name, value in about().to_dict().items() if name != "rows"}
     rest = json.dumps(body, indent=2).removeprefix("{\n").removesuffix("\n}")
     out.write(f"\n],\n{rest}\n}}\n")
 
@@ -141,4 +138,3 @@ def _arrow(values: Values) -> "pyarrow.Array":
         return arrow.array(values, from_pandas=True)
     known = arrow.array([word or None for word in values.words], type=arrow.string())
     return arrow.DictionaryArray.from_arrays(arrow.array(values.codes), known).cast(arrow.string())
-

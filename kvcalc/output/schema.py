@@ -4,7 +4,7 @@ The files lie in `kvcalc/schemas/` and travel with the package; a test asserts t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -26,6 +26,7 @@ from kvcalc.results import (
     RestoreResult,
     Result,
 )
+from kvcalc.sweeping.results import SweepResult
 from kvcalc.tables import Table
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -42,6 +43,7 @@ RESULTS: tuple[type[Result], ...] = (
     RankResult,
     SimulateResult,
     DiagnoseResult,
+    SweepResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -102,6 +104,8 @@ def _value(hint: Any, defs: dict[str, Schema]) -> Schema:  # noqa: ANN401 - a ty
         return _union([_value(inner, defs) for inner in get_args(hint)])
     if get_origin(hint) is tuple:
         return _array(get_args(hint), defs)
+    if get_origin(hint) is Sequence:
+        return _array((get_args(hint)[0], ...), defs)
     if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
         return _mapping(get_args(hint)[1], defs)
     if is_dataclass(hint):

@@ -21,8 +21,7 @@ from kvcalc.sweeping.computing import columns_of, compute
 from kvcalc.sweeping.curve import Curve
 from kvcalc.sweeping.grid import Grid
 from kvcalc.sweeping.parts import Parts
-from kvcalc.sweeping.results import Rows, SweepAxis, SweepResult
-from kvcalc.tables import Column
+from kvcalc.sweeping.results import Rows, SweepAxis, SweepColumn, SweepResult
 
 Progress = Callable[[int, int], None]
 """Told how many rows are done, of how many."""
@@ -111,9 +110,9 @@ def sweep_answer(
                 see(chunk)
             chunks.append(chunk)
         _check_answered(choice)
-        return _result(grid, choice, curve, Rows(chunks, columns, grid.count))
+        return _result(grid, choice, curve, Rows(chunks, grid.count))
     _save(grid, wanted, watching, choice, curve, progress)
-    return _result(grid, choice, curve, Rows((), columns, 0))
+    return _result(grid, choice, curve, ())
 
 
 def _grid(question: Question, vary: Mapping[str, Any] | Sequence[str]) -> Grid:
@@ -126,9 +125,13 @@ def _grid(question: Question, vary: Mapping[str, Any] | Sequence[str]) -> Grid:
             "--on: missing; name the machine, e.g. --on h100-sxm-80gb (`kvcalc hardware list` shows all)"
         )
     ranged = bool(settle(question)[1])
-    grid = Grid(question, axes, alone=ranged or any(name in question.said or name in names for name in _ONE_BY_ONE))
+    grid = Grid(
+        question, axes, alone=ranged or any(name in question.said or name in names for name in _ONE_BY_ONE)
+    )
     if grid.count > MOST_ROWS:
-        raise SettingsError(f"--vary: {grid.count:,} rows are more than the {MOST_ROWS:,} of the largest sweep")
+        raise SettingsError(
+            f"--vary: {grid.count:,} rows are more than the {MOST_ROWS:,} of the largest sweep"
+        )
     for model in () if "model" in names else (question.model,):
         models.load(str(model))
     for machine in () if "on" in names else (question.hardware,):
@@ -136,17 +139,19 @@ def _grid(question: Question, vary: Mapping[str, Any] | Sequence[str]) -> Grid:
     return grid
 
 
-def _goals(wanted: Wanted, columns: Sequence[Column]) -> tuple[Goal | None, tuple[Goal, ...]]:
+def _goals(wanted: Wanted, columns: Sequence[SweepColumn]) -> tuple[Goal | None, tuple[Goal, ...]]:
     names = [item.name for item in columns]
     words = [item.name for item in columns if not item.unit and item.name != "fits"]
     best = None if wanted.best is None else goal(wanted.best, names, [*words, "fits"], "--best")
     front = tuple(goal(text, names, [*words, "fits"], "--pareto") for text in wanted.pareto)
     if len(front) == 1:
-        raise SettingsError(f"--pareto {wanted.pareto[0]}: a front takes two columns or more; --best takes one")
+        raise SettingsError(
+            f"--pareto {wanted.pareto[0]}: a front takes two columns or more; --best takes one"
+        )
     return best, front
 
 
-def _curve(grid: Grid, wanted: Wanted, columns: Sequence[Column]) -> Curve | None:
+def _curve(grid: Grid, wanted: Wanted, columns: Sequence[SweepColumn]) -> Curve | None:
     if wanted.chart is None:
         return None
     names, words = [item.name for item in columns], [item.name for item in columns if not item.unit]
@@ -160,7 +165,8 @@ def _chunks(
     """Yield the chunks of these numbers as they are finished, here or on a cluster."""
     if wanted.save is None and grid.count > IN_MEMORY:
         raise SettingsError(
-            f"--vary: {grid.count:,} rows are more than the {IN_MEMORY:,} kept in memory; add --save FILE.parquet"
+            f"--vary: {grid.count:,} rows are more than the {IN_MEMORY:,} kept in memory; add --save "
+            "FILE.parquet"
         )
     done = grid.count - sum(stop - start for start, stop in map(grid.span, numbers))
     if progress is not None:
@@ -216,9 +222,8 @@ def _save(
         _check_answered(choice)
 
     try:
-        write_rows(
-            wanted.save, form, seen(), columns_of(grid), lambda: _result(grid, choice, curve, Rows((), (), 0))
-        )
+        columns = _result(grid, choice, curve, ()).known_columns
+        write_rows(wanted.save, form, seen(), columns, lambda: _result(grid, choice, curve, ()))
     except SettingsError:
         if choice.count == grid.count and not choice.answered:
             parts.remove()
@@ -246,7 +251,9 @@ def _check_answered(choice: Choice) -> None:
         raise SettingsError(f"no row of the sweep has an answer; the first says: {choice.first_reason}")
 
 
-def _result(grid: Grid, choice: Choice, curve: Curve | None, rows: Rows) -> SweepResult:
+def _result(
+    grid: Grid, choice: Choice, curve: Curve | None, rows: Sequence[Mapping[str, Any]]
+) -> SweepResult:
     inputs, sources = _asked(grid)
     return SweepResult(
         inputs=inputs,
@@ -265,6 +272,7 @@ def _result(grid: Grid, choice: Choice, curve: Curve | None, rows: Rows) -> Swee
         pareto_by=tuple(item.text for item in choice.front_by),
         pareto=choice.pareto,
         chart=None if curve is None else curve.chart,
+        columns=columns_of(grid),
         rows=rows,
     )
 

@@ -66,7 +66,7 @@ def axes_of(vary: Sequence[str] | Mapping[str, Any], question: Question) -> tupl
     pairs = list(vary.items()) if isinstance(vary, Mapping) else [_pair(text) for text in vary]
     if not pairs:
         raise SettingsError("--vary: missing; say what to vary, e.g. --vary concurrency=1..64")
-    axes = []
+    axes: list[Axis] = []
     for name, values in pairs:
         axis = _axis(_canonical(str(name)), values, question, axes)
         if axis.key in {other.key for other in axes}:
@@ -103,7 +103,9 @@ def _axis(name: str, values: Any, question: Question, before: Sequence[Axis]) ->
     except KvcalcError as error:
         message = str(error)
         where = f"--vary {name}"
-        raise type(error)(message if message.startswith(where) else f"{where}={said:.60}: {message}") from None
+        raise type(error)(
+            message if message.startswith(where) else f"{where}={said:.60}: {message}"
+        ) from None
     if not found:
         raise SettingsError(f"--vary {name}={said:.60}: has no values")
     if isinstance(found[0], str):
@@ -241,7 +243,8 @@ def _range(text: str, reader: _Reader) -> Iterator[Any]:
     high_text = found["high"].strip()
     if way == "/" and step is not None and not _COUNT.match(step):
         # The stroke was the unit's own, as in GB/s.
-        way, step, high_text = None, None, f"{high_text}/{step.strip()}"
+        high_text = f"{high_text}/{step.strip()}"
+        way = step = None
         inner = re.match(r"^(?P<high>.+)/(?P<count>\d+)$", high_text)
         if inner is not None:
             high_text, way, step = inner["high"], "/", inner["count"]

@@ -18,20 +18,25 @@ from kvcalc.scenario import Scenario, Workload
 from kvcalc.sweeping.axes import Axis, applied
 from kvcalc.sweeping.chunks import Chunk, Columns, Values, Words, joined
 from kvcalc.sweeping.grid import Grid
-from kvcalc.tables import Column
+from kvcalc.sweeping.results import SweepColumn
 
 WHOLE = ("prompt", "generate", "concurrency")
 """Keys of a load that every row has."""
 
-ABOUT = ("model", "on")
+ABOUT = {"model": "the model", "on": "the machine"}
 """Columns that every row has before those of its axes."""
 
 
-def columns_of(grid: Grid) -> tuple[Column, ...]:
+def columns_of(grid: Grid) -> tuple[SweepColumn, ...]:
     """Return the columns of a sweep: model and machine, what was varied, and what was answered."""
-    varied = [Column(axis.key, axis.unit, share=axis.is_share) for axis in grid.axes]
-    about = [Column(name) for name in ABOUT if name not in {axis.key for axis in grid.axes}]
-    return (*about, *varied, *(Column(item.name, item.unit, item.share) for item in COLUMNS))
+    varied = [SweepColumn(axis.key, axis.unit, "varied input", axis.is_share) for axis in grid.axes]
+    about = [
+        SweepColumn(name, "", words)
+        for name, words in ABOUT.items()
+        if name not in {axis.key for axis in grid.axes}
+    ]
+    answered = [SweepColumn(item.name, item.unit, item.meaning, item.share) for item in COLUMNS]
+    return (*about, *varied, *answered)
 
 
 def compute(grid: Grid, number: int) -> Chunk:
@@ -153,9 +158,7 @@ def _answered(question: Question, asked: Scenario, loads: Loads, ends: tuple[int
     _, group = np.unique(lengths, return_inverse=True)
     order = np.argsort(group, kind="stable")
     pieces = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    found = [
-        _chunk(launch_of(as_long(asked, int(lengths[piece[0]]))), loads.only(piece)) for piece in pieces
-    ]
+    found = [_chunk(launch_of(as_long(asked, int(lengths[piece[0]]))), loads.only(piece)) for piece in pieces]
     whole = Chunk(0, joined(found), found[0].warnings, found[0].assumptions)
     return whole.only(np.argsort(order))
 
@@ -191,7 +194,9 @@ def _unanswered(reason: str, count: int) -> Chunk:
 
 def _alone(grid: Grid, rows: NDArray[np.int64]) -> Chunk:
     """Plan rows one by one, where formulas cannot take them together."""
-    found, warnings, assumptions = [], {}, {}
+    found: list[dict[str, Any]] = []
+    warnings: dict[str, None] = {}
+    assumptions: dict[str, None] = {}
     for row in rows.tolist():
         question, load = grid.asked(row)
         own = [axis for axis in grid.loads if axis.key in load]
@@ -213,4 +218,3 @@ def _gathered(item: PlanColumn, rows: list[dict[str, Any]]) -> Values:
     if not item.unit:
         return Words.of(np.array([row.get(item.name) or "" for row in rows], dtype=object))
     return np.array([float(row.get(item.name, np.nan)) for row in rows])
-

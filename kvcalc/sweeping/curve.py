@@ -1,6 +1,7 @@
 """The lines of a sweep's chart: one column over the first input of numbers, a line for each of the others."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -50,17 +51,17 @@ class Curve:
         for number, points in sorted(self._found.items()):
             every = [points.get(place, float("nan")) for place in range(len(self.over.values))]
             values = tuple(None if np.isnan(value) else value for value in every)
-            lines.append(SweepLine(self._label(number), values))
+            lines.append(SweepLine(self._inputs(number), values))
         whole = int(np.prod([len(axis.values) for axis in self.others], dtype=np.int64))
         points_of = tuple(float(value) for value in self.over.values)
         left = max(0, whole - len(lines))
         return SweepChart(self.name, self.unit, self.over.key, self.over.unit, points_of, tuple(lines), left)
 
-    def _label(self, number: int) -> str:
-        said = []
+    def _inputs(self, number: int) -> dict[str, Any]:
+        """Return the values of the other inputs along a line."""
+        found: dict[str, Any] = {}
         for axis in reversed(self.others):
             number, place = divmod(number, len(axis.values))
             if len(axis.values) > 1:
-                value = axis.values[place]
-                said.append(f"{axis.key} {value if isinstance(value, str) else format(value, 'g')}")
-        return ", ".join(reversed(said)) or self.name
+                found[axis.key] = axis.values[place]
+        return dict(reversed(found.items()))

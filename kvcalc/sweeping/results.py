@@ -1,6 +1,7 @@
 """What a sweep answers: its axes, how many rows fit, the best of them, and the rows themselves."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from kvcalc.quantity import Count
@@ -26,10 +27,20 @@ class SweepAxis:
 
 
 @record
+class SweepColumn:
+    """One column of the rows, under the dotted key that it has in the JSON of a plan."""
+
+    name: str  # of the input or of the quantity
+    unit: str  # empty for words
+    meaning: str  # in words
+    share: bool = False  # a number that people read as a percentage
+
+
+@record
 class SweepLine:
     """One line of a chart: a value for each point, null where there is none."""
 
-    label: str  # values of the other inputs
+    inputs: Mapping[str, Any]  # values of the other inputs, by key
     values: tuple[float | None, ...]  # in the unit of the chart
 
 
@@ -49,9 +60,8 @@ class SweepChart:
 class Rows(Sequence[Mapping[str, Any]]):
     """The rows of a sweep, one mapping of columns to values each, held as arrays."""
 
-    def __init__(self, chunks: Iterable[Chunk], columns: tuple[Column, ...], count: int) -> None:
-        self.chunks = chunks  # iterated over anew each time; from a file one chunk at a time
-        self.columns = columns
+    def __init__(self, chunks: Sequence[Chunk], count: int) -> None:
+        self.chunks = chunks
         self._count = count
 
     def __len__(self) -> int:
@@ -84,8 +94,8 @@ class Rows(Sequence[Mapping[str, Any]]):
         return joined(self.chunks)
 
     def __repr__(self) -> str:
-        """Say how many rows and columns there are."""
-        return f"Rows({self._count} rows, {len(self.columns)} columns)"
+        """Say how many rows there are."""
+        return f"Rows({self._count} rows)"
 
 
 @record
@@ -101,7 +111,8 @@ class SweepResult(Result):
     pareto_by: tuple[str, ...]  # what `pareto` is the front of
     pareto: tuple[Mapping[str, Any], ...]  # rows that fit and that no other one beats in everything
     chart: SweepChart | None  # null without --chart
-    rows: Sequence[Mapping[str, Any]]  # every combination: its inputs and the columns of its plan
+    columns: tuple[SweepColumn, ...]  # of the rows, in order
+    rows: Sequence[Mapping[str, Any]]  # every combination; empty where they were saved
 
     SCHEMA = "kvcalc.sweep/1"
 
@@ -112,9 +123,13 @@ class SweepResult(Result):
         return body
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows: the inputs that were varied, then those of the plan."""
-        return self.rows.columns if isinstance(self.rows, Rows) else ()
+    def known_columns(self) -> tuple[Column, ...]:
+        """The columns as lists have them."""
+        return tuple(Column(item.name, item.unit, item.share) for item in self.columns)
+
+    def without_rows(self) -> "SweepResult":
+        """Return all but the rows."""
+        return replace(self, rows=())
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame, numbers in base units."""
@@ -127,5 +142,3 @@ class SweepResult(Result):
                 for name, values in arrays.items()
             }
         )
-
-

@@ -21,6 +21,8 @@ _MODULES = {
     "kvcalc.evict-rank/1": "kvcalc.output.pages.evict_rank",
     "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
     "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
+    "kvcalc.sweep/1": "kvcalc.output.pages.sweep",
+    "kvcalc.compare/1": "kvcalc.output.pages.compare",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

@@ -83,9 +83,7 @@ _EVICTION = (
     PlanColumn("eviction.recompute_time", "second", "of a sequence about to finish", "less"),
     PlanColumn("eviction.swap_time", "second", "out and back; empty without a hit", "less"),
     PlanColumn("eviction.cheapest_mode", "", "swap or recompute"),
-    PlanColumn(
-        "eviction.thrash_evictions_per_second", "1/second", "above it admission should stop", "more"
-    ),
+    PlanColumn("eviction.thrash_evictions_per_second", "1/second", "above it admission should stop", "more"),
 )
 
 REASON = PlanColumn("reason", "", "why the row has no answer; empty where it has one")

@@ -41,8 +41,11 @@ class Loads:
 
     def only(self, rows: Any) -> "Loads":  # noqa: ANN401 - anything that indexes an array
         """Return some of the rows."""
-        found = {item.name: getattr(self, item.name) for item in fields(Loads)}
-        return Loads(**{name: None if values is None else values[rows] for name, values in found.items()})
+        found: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(Loads)}
+        chosen: dict[str, Any] = {
+            name: None if values is None else values[rows] for name, values in found.items()
+        }
+        return Loads(**chosen)
 
     def reasons(self) -> Texts:
         """Return why a row cannot be answered, empty where it can."""
@@ -69,7 +72,5 @@ class Loads:
             "concurrency": self.concurrency,
             "cached": self.cached,
         }
-        rows |= {
-            name: values for name in ("rate", "hit_rate") if (values := getattr(self, name)) is not None
-        }
+        rows |= {name: values for name in ("rate", "hit_rate") if (values := getattr(self, name)) is not None}
         return replace(scenario, workload=replace(scenario.workload, **rows))

@@ -28,10 +28,11 @@ Columns = dict[str, Any]
 def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns) -> Columns:
     """Return the prefix store with the largest speedup of each row, and the working set with it.
 
-    `speed` is that of a scenario with `loads` on it.  `fastest` is the highest bandwidth of all prefix stores, which an eviction would use.
+    `speed` is that of a scenario with `loads` on it.  `fastest` is the highest bandwidth of all prefix
+    stores, which an eviction would use.
     """
     wanted = loads.prompt if loads.cached is None else loads.cached
-    cached = restored_tokens(wanted, loads.prompt, block_tokens(speed))
+    cached: Any = restored_tokens(wanted, loads.prompt, block_tokens(speed))
     if not routes:
         return {}
     # What is stored meanwhile crosses the same link the other way.
@@ -70,7 +71,8 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     prompt: Any = scenario.workload.prompt
     found = restoring(scenario, route, moved_bytes(speed.layout, cached))
     paces = speed.prefill.paces
-    recompute, remaining = computing_time(speed, prompt), computing_time(speed, prompt - cached, cached)
+    recompute: Any = computing_time(speed, prompt)
+    remaining: Any = computing_time(speed, prompt - cached, cached)
     fast, slow = (
         computing_time(speed, prompt, 0.0, pace) - computing_time(speed, prompt - cached, cached, pace)
         for pace in (paces.fast, paces.slow)

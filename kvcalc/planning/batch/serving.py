@@ -69,6 +69,7 @@ def _decode(model: DecodeModel, loads: Loads) -> Answers:
 def _prefill(speed: Speed, loads: Loads) -> Answers:
     given, paces = speed.scenario.overrides.prefill, speed.prefill.paces
     flops = np.asarray(speed.prefill.flops(loads.prompt)) * np.ones_like(loads.prompt)
+    times: Answers
     if given is not None:
         times = dict.fromkeys(("time", "range.low", "range.high"), np.full_like(loads.prompt, given))
     else:

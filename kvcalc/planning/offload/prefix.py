@@ -169,7 +169,8 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
     scenario = speed.scenario
     hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
     size = float(moved_bytes(speed.layout, float(hit.cached)))
-    need = write_need(speed, route, hit.cached)
+    stored = write_need(speed, route, hit.cached)
+    need = None if stored is None else float(stored)
     tell_stores(speed, route, need, size, pool, book)
     found = restoring(scenario, route, size)
     service = size / float(found.bandwidth)

@@ -16,10 +16,10 @@ SERVICE_YEARS = 5.0
 
 
 def write_need(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond | None:
-    """Return the bytes per second that one GPU stores at the planned rate; None where nobody says; arrays too.
+    """Return the bytes per second that one GPU stores at the planned rate; arrays too.
 
-    Write-through stores every new block of the prompts, write-back as much once the pool is full, and a
-    selective store what is seen again, of which the hit share is taken as the measure.
+    None where nobody says.  Write-through stores every new block of the prompts, write-back as much once
+    the pool is full, and a selective store what is seen again, of which the hit share is the measure.
     """
     scenario = speed.scenario
     rate, store = restore_rate(scenario), route.tier.store or route.mechanism.store
