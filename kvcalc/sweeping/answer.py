@@ -125,9 +125,8 @@ def _grid(question: Question, vary: Mapping[str, Any] | Sequence[str]) -> Grid:
             "--on: missing; name the machine, e.g. --on h100-sxm-80gb (`kvcalc hardware list` shows all)"
         )
     ranged = bool(settle(question)[1])
-    grid = Grid(
-        question, axes, alone=ranged or any(name in question.said or name in names for name in _ONE_BY_ONE)
-    )
+    alone = ranged or any(name in question.said or name in names for name in _ONE_BY_ONE)
+    grid = Grid.of(question, axes, alone)
     if grid.count > MOST_ROWS:
         raise SettingsError(
             f"--vary: {grid.count:,} rows are more than the {MOST_ROWS:,} of the largest sweep"
@@ -242,7 +241,7 @@ def _fingerprint(grid: Grid) -> str:
         from kvcalc.catalog.measurements import read_points
 
         points = read_points(str(calibrated.value))
-    return repr((__version__, grid, grid.chunk_rows, shapes, devices, points))
+    return repr((__version__, grid, shapes, devices, points))
 
 
 def _check_answered(choice: Choice) -> None:
@@ -290,10 +289,15 @@ def _asked(grid: Grid) -> tuple[dict[str, Any], dict[str, Source]]:
         book = Notebook()
         if not varied & {"model", "on"}:
             quote_sources(first, book)
-        return _shared(first.inputs, varied), {
-            name: source for name, source in book.sources.items() if name not in varied
-        }
+        sources = {name: source for name, source in book.sources.items() if name not in varied}
+        if "max_len" not in grid.question.said:
+            varied = {*varied, "max_len"}  # each row has its own
+        return _shared(first.inputs, {*varied, *(_FOLLOWS[name] for name in varied & set(_FOLLOWS))}), sources
     return {"model": grid.question.model, "on": grid.question.hardware}, {}
+
+
+_FOLLOWS = {"hit": "cached", "tp": "gpus", "gpus": "tp"}
+"""Inputs that follow from one that is varied."""
 
 
 def _shared(inputs: Mapping[str, Any], varied: set[str]) -> dict[str, Any]:

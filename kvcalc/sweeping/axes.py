@@ -206,7 +206,7 @@ def _values(said: Any, reader: _Reader) -> Iterator[Any]:  # noqa: ANN401 - a te
             if ".." in item and not item.startswith((".", "/")):
                 raise SettingsError(f"{item!r} is a range, and these are words; list them: a,b,c")
             value = reader.read(item)
-            yield item.lower() if isinstance(value, bool) else value
+            yield str(value).lower() if isinstance(value, bool) else value
         return
     unit = _last_unit(items[-1])
     for item in items:
@@ -231,7 +231,12 @@ def _last_unit(text: str) -> str:
 def _with_unit(text: str, unit: str) -> str:
     if not unit or not _NUMBER.match(text):
         return text
-    return text + unit if unit in ("%", "k", "Ki", "Mi") else f"{text} {unit}"
+    if unit in ("k", "Ki", "Mi"):
+        raise SettingsError(
+            f"{text.strip()} beside a number of {unit} is ambiguous: write {text.strip()}{unit}, or all of "
+            f"them without {unit}"
+        )
+    return text + unit if unit == "%" else f"{text} {unit}"
 
 
 def _range(text: str, reader: _Reader) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Chunks computed by the workers of a Dask cluster.  Only this module imports distributed."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from kvcalc.errors import SettingsError
 from kvcalc.sweeping.chunks import Chunk
@@ -34,11 +35,11 @@ def computed(address: str, grid: Grid, numbers: Sequence[int]) -> Iterator[tuple
 
     def next_ones(count: int) -> list[object]:
         # A key of its own for each call: results of another question are never taken for these.
-        chosen = [number for number, _ in zip(waiting, range(count), strict=False)]
-        return [client.submit(_one, grid, number, pure=False, retries=1) for number in chosen]
+        return [client.submit(_one, grid, number, pure=False, retries=1) for number in islice(waiting, count)]
 
     try:
-        running = as_completed(next_ones(AHEAD))
+        with client.as_current():
+            running = as_completed(next_ones(AHEAD))
         for future in running:
             yield future.result()
             future.release()

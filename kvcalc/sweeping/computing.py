@@ -82,7 +82,7 @@ def _launch(grid: Grid, rows: NDArray[np.int64]) -> Chunk:
         asked, loads = _loads(grid, question, rows)
         return _answered(question, asked, loads, _ends(grid, asked))
     except KvcalcError as error:
-        return _unanswered(str(error), len(rows))
+        return _unanswered(_reason(error), len(rows))
 
 
 def _loads(grid: Grid, question: Question, rows: NDArray[np.int64]) -> tuple[Scenario, Loads]:
@@ -187,6 +187,11 @@ def _column(item: PlanColumn, values: Any, count: int) -> Values:  # noqa: ANN40
     return np.asarray(values, dtype=float)
 
 
+def _reason(error: KvcalcError) -> str:
+    """Return what was wrong with a row; an option is named as a key, since a sweep has none."""
+    return str(error).removeprefix("--")
+
+
 def _unanswered(reason: str, count: int) -> Chunk:
     columns = {item.name: _column(item, None, count) for item in COLUMNS}
     return Chunk(0, {**columns, "reason": Words.constant(reason, count)})
@@ -203,7 +208,7 @@ def _alone(grid: Grid, rows: NDArray[np.int64]) -> Chunk:
         try:
             result = Plan(scenario(applied(question, own, [load[axis.key] for axis in own]))).answer()[0]
         except KvcalcError as error:
-            found.append({"reason": str(error)})
+            found.append({"reason": _reason(error)})
             continue
         found.append(row_of(result))
         warnings |= dict.fromkeys(result.warnings)

@@ -31,7 +31,8 @@ class Grid:
 
     question: Question
     axes: tuple[Axis, ...]  # as they were given
-    alone: bool = False  # rows can only be planned one by one
+    alone: bool  # rows can only be planned one by one
+    chunk_rows: int  # of every chunk but the last
 
     @cached_property
     def ordered(self) -> tuple[Axis, ...]:
@@ -58,11 +59,11 @@ class Grid:
         """Rows of the whole grid."""
         return self.rows_of_launch * math.prod(len(axis.values) for axis in self.launches)
 
-    @cached_property
-    def chunk_rows(self) -> int:
-        """Rows of one chunk."""
-        most = CHUNK_PLANS if self.alone else CHUNK_LAUNCHES * self.rows_of_launch
-        return min(CHUNK_ROWS, most)
+    @classmethod
+    def of(cls, question: Question, axes: tuple[Axis, ...], alone: bool = False) -> "Grid":
+        """Return the grid, divided into chunks that take seconds and some tens of megabytes."""
+        rows = math.prod(len(axis.values) for axis in axes if axis.is_load)
+        return cls(question, axes, alone, min(CHUNK_ROWS, CHUNK_PLANS if alone else CHUNK_LAUNCHES * rows))
 
     @cached_property
     def chunks(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from kvcalc.output.fields import shown
@@ -88,8 +89,7 @@ def _rows(
     known = {column.name: column for column in result.known_columns}
     names = list(dict.fromkeys((*(axis.key for axis in result.axes), *goals, *MAIN)))
     columns = [known[name] for name in names]
-    # Every row is looked at once: those behind the first few lie in other chunks.
-    few = [row for row, _ in zip(rows, range(SHOWN), strict=False)]
+    few = list(islice(rows, SHOWN))
     cells: list[tuple[Cell | str, ...]] = [
         tuple(_cell(column, row.get(column.name)) for column in columns) for row in few
     ]
