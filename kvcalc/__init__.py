@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
+    from kvcalc.comparing.answer import compare
+    from kvcalc.comparing.results import CompareResult
     from kvcalc.diagnose.answer import diagnose_engine
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import (
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from kvcalc.units import to_base, to_tokens
 
 _HOME = {
+    "CompareResult": "comparing.results",
     "DomainError": "errors",
     "EngineSettings": "engines",
     "FitResult": "fit_results",
@@ -56,6 +59,7 @@ _HOME = {
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "compare": "comparing.answer",
     "diagnose_engine": "diagnose.answer",
     "errors": "",
     "evict_rank": "eviction.rank_answer",
@@ -80,6 +84,7 @@ _HOME = {
 """Public name -> the module that has it; '' for a module of that name."""
 
 __all__ = [
+    "CompareResult",
     "DomainError",
     "EngineSettings",
     "FitResult",
@@ -96,6 +101,7 @@ __all__ = [
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "compare",
     "diagnose_engine",
     "errors",
     "evict_rank",

@@ -37,7 +37,15 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
-FACADES += ("sweeping.answer", "sweeping.axes", "sweeping.cluster", "sweeping.computing", "sweeping.grid")
+FACADES += (
+    "comparing.answer",
+    "comparing.differences",
+    "sweeping.answer",
+    "sweeping.axes",
+    "sweeping.cluster",
+    "sweeping.computing",
+    "sweeping.grid",
+)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
+from kvcalc.comparing.results import CompareResult
 from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
@@ -44,6 +45,7 @@ RESULTS: tuple[type[Result], ...] = (
     SimulateResult,
     DiagnoseResult,
     SweepResult,
+    CompareResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}

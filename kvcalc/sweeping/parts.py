@@ -65,11 +65,12 @@ class Parts:
         for number in range(self.count):
             file = self._file(number)
             try:
-                yield Chunk.from_bytes(file.read_bytes())
+                chunk = Chunk.from_bytes(file.read_bytes())
             except (OSError, ValueError, KeyError, zipfile.BadZipFile):
                 raise SettingsError(
                     f"{file}: cannot be read; remove the folder {self.folder} and start again"
                 ) from None
+            yield chunk
 
     def remove(self) -> None:
         """Remove the folder."""
