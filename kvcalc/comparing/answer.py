@@ -173,9 +173,6 @@ def _result(
         CompareRow("input", item.key, item.unit, item.a, item.b, True, _ratio(item.a, item.b), "", ())
         for item in apart
     ]
-    names = [_name(side[1]) for side in (first, second)]
-    if names[0] == names[1]:
-        names = [f"{name} ({side})" for name, side in zip(names, ("A", "B"), strict=True)]
     return CompareResult(
         inputs={"a": dict(first[1].inputs), "b": dict(second[1].inputs)},
         sources={
@@ -185,8 +182,8 @@ def _result(
         },
         warnings=tuple(_sided(plans, "warnings")),
         assumptions=tuple(_sided(plans, "assumptions")),
-        a=names[0],
-        b=names[1],
+        a=_name(first[1]),
+        b=_name(second[1]),
         verdicts_changed=sum(row.changed for row in verdicts),
         rows=(*inputs, *verdicts, *_numbers(plans)),
     )

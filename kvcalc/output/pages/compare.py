@@ -74,13 +74,7 @@ def _verdicts(result: CompareResult) -> Grid:
 
 def _side_by_side(title: str, rows: "tuple[CompareRow, ...] | list[CompareRow]") -> Grid:
     cells: list[tuple[Cell | str, ...]] = [
-        (
-            row.key,
-            _text(row, row.a),
-            _text(row, row.b),
-            "" if row.ratio is None else f"x {significant(row.ratio)}",
-        )
-        for row in rows
+        (row.key, _text(row, row.a), _text(row, row.b), _times(row)) for row in rows
     ]
     return grid(title, ("", "A", "B", "B / A"), "lrrr", cells)
 
