@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kvcalc.catalog.scenarios import Said
-from kvcalc.cli.answer import FORMATS, answer, check_format
-from kvcalc.cli.options import On, Save, Set, Tiers, keyed, question
+from kvcalc.cli.answer import FORMATS, answer, check_format, to_reader
+from kvcalc.cli.options import On, Planned, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.cli.progress import progress
 from kvcalc.errors import SettingsError
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 @keyed("sweep")
 def sweep(
     said: Mapping[str, Said],
-    model: Annotated[str, typer.Argument(metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).")],
+    model: Planned,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,7 +146,8 @@ def _write(
         rows = result.rows
         assert isinstance(rows, Rows)
         write = write_csv if form == "csv" else write_json
-        write(sys.stdout, rows.chunks, result.known_columns, result.without_rows)
+        with to_reader():
+            write(sys.stdout, rows.chunks, result.known_columns, result.without_rows)
     elif wanted.best or wanted.pareto or (wanted.chart and chart_file is None):
         answer(result, "table", None)
     for warning in result.warnings:
