@@ -144,9 +144,12 @@ def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace |
     pace = pace or speed.prefill.paces.middle
     if speed.prefill.source == "calibrated":
         return speed.prefill.time(new, cached, pace)
+    short = np.asarray(new) <= CAPTURED_TOKENS
     launched = speed.prefill.time(new, cached, pace)
+    if not short.any():
+        return launched
     captured = speed.prefill.time(new, cached, replace(pace, fixed=np.minimum(pace.fixed, CAPTURED_FIXED)))
-    return np.where(np.asarray(new) <= CAPTURED_TOKENS, captured, launched)[()]
+    return np.where(short, captured, launched)[()]
 
 
 def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
