@@ -75,9 +75,17 @@ def sweep(
     """Answer the same plan over every combination of some inputs: rows, the best one, a front, a chart.
 
     KEY is any key of a scenario file, model, on, a value of a tier (tiers.dram.bandwidth) or of the
-    machine (device.bandwidth). Columns have the names of a plan's JSON, e.g. decode.tokens_per_second;
-    max: or min: before one says which way is better. A saved sweep that was killed goes on where it
-    stopped.
+    machine (device.bandwidth). RANGE is a list (8,16,32), whole numbers one by one (1..64), by a factor
+    (1k..128k*2), by a step (10..100 GB/s+10 GB/s), or so many values (0..1/5); a range of quantities
+    without any of these has eleven.
+
+    Columns have the names of a plan's JSON, e.g. decode.tokens_per_second; max: or min: before one says
+    which way is better. offload.* is the prefix store with the largest speedup, working_set.* the tier
+    that streams best what does not fit. Keys that change the launch vary slowest in the rows, prompt,
+    generate, concurrency, cached, hit, rate and hit_rate fastest.
+
+    --save writes .csv, .json or .parquet; a saved sweep that was killed goes on where it stopped. With
+    --scheduler the workers need kvcalc and the files that the question names.
 
     Example: kvcalc sweep examples/four-gpus-70b.yaml --vary concurrency=1..64 --best decode.step_time
     Example: kvcalc sweep llama-3.1-8b --on l40s --vary prompt=1k..64k*2 --vary hit=0..1/5 --save rows.csv
