@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kvcalc.api import plan, question_of, scenario
+from kvcalc.catalog.ranges import settle
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import key
-from kvcalc.planning.batch import BatchResult, Launch, Loads, Numbers, batch_of, launch_of
+from kvcalc.planning.batch import BatchResult, Launch, Loads, Numbers, answer_loads, batch_of, launch_of
 from kvcalc.scenario import Scenario, Workload
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     found |= {name: np.full(len(frame), None, dtype=object) for name in texts}
     for rows in _groups(frame):
         group = frame.iloc[rows]
-        if not offload and len(rows) > 1 and _answer_together(group, rows, found):
+        if _answer_together(group, rows, found, offload):
             continue
         for place, row in zip(rows, group.to_dict("records"), strict=True):
             for name, value in _answer_alone(row).items():
@@ -124,7 +125,9 @@ def _groups(frame: "pd.DataFrame") -> list[Rows]:
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
-def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray[Any]]) -> bool:
+def _answer_together(
+    group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray[Any]], offload: bool
+) -> bool:
     """Fill in the rows of one launch if they can be answered together, and say whether they could."""
     columns = []
     for name in LOADS:
@@ -137,14 +140,19 @@ def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray
             return False  # texts with units, read one by one
     texts = Loads(*columns)
     first = {name: value for name, value in _said(group.iloc[0].to_dict()).items() if name not in LOADS}
-    if (texts.reasons() != "").any() or {"gpu_layers", "cached"} & set(first):
+    if (texts.reasons() != "").any() or {"gpu_layers", "draws"} & set(first):
         return False
     try:
         question = question_of(first.pop("model", None), first.pop("on", None), **first)
+        if settle(question)[1]:
+            return False  # ranges, which judge one plan at a time
         asked, loads = _launch(question, texts)
+        loads = replace(loads, cached=cached_of(question, loads.prompt))
+        if (loads.reasons() != "").any():
+            return False
         pieces = [np.arange(len(rows))] if "max_len" in first else by_length(asked, loads)
         for piece in pieces:
-            _fill(asked, question, loads.only(piece), rows[piece], found)
+            _fill(asked, question, loads.only(piece), rows[piece], found, offload)
     except (KvcalcError, TypeError):
         return False  # each row says its own reason
     return True
@@ -179,25 +187,57 @@ def _held(launch: Launch, probes: Numbers) -> tuple[Any, ...]:
     return layout.per_gpu, list(np.asarray(layout.reserved(probes))), occupied, parts, chunk
 
 
+def cached_of(question: Question, prompt: Numbers) -> Numbers | None:
+    """Return the tokens that hit of each prompt, None where nobody said; a share is one of the whole."""
+    for name, said in question.said.items():
+        if name == "cached":
+            return np.full_like(prompt, float(read_value(key(name), said)))
+        if name == "hit":
+            return np.floor(float(read_value(key(name), said)) * prompt)
+    return None
+
+
 def _fill(
-    asked: Scenario, question: Question, loads: Loads, rows: Rows, found: dict[str, NDArray[Any]]
+    asked: Scenario,
+    question: Question,
+    loads: Loads,
+    rows: Rows,
+    found: dict[str, NDArray[Any]],
+    offload: bool,
 ) -> None:
     if "max_len" not in question.said:
         asked = as_long(asked, int((loads.prompt + loads.generate).max()))
-    batch = batch_of(asked, loads)
+    launch = launch_of(asked)
+    columns, _ = answer_loads(launch, loads, offload)
     answered = {
-        "fits": batch.fits,
-        "sessions": batch.sessions,
-        "first_limit": batch.first_limit,
-        "kv_bytes_per_token": batch.kv_bytes_per_token,
-        "kv_need": batch.kv_need,
-        "kv_pool": batch.memory.kv_pool,
-        "weights": batch.memory.weights,
-        "tokens_per_second": batch.tokens_per_second,
-        "prefill_time": batch.prefill_time,
+        "fits": columns["capacity.shortfall"] <= 0,
+        "sessions": columns["capacity.sessions"],
+        "first_limit": columns["first_limit"],
+        "kv_bytes_per_token": launch.speed.layout.bytes_per_token,
+        "kv_need": columns["capacity.need"],
+        "kv_pool": launch.memory.kv_pool,
+        "weights": launch.memory.weights,
+        "tokens_per_second": columns["decode.tokens_per_second"],
+        "prefill_time": columns["prefill.time"],
     }
-    for name, values in answered.items():
+    for name, values in (answered | (_best_tier(columns) if offload else {})).items():
         found[name][rows] = values
+
+
+def _best_tier(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdict and the break-even of the tier with the largest speedup, in either mode."""
+    if "offload.speedup" not in columns:
+        return {}
+    stored, streamed = columns["offload.speedup"], columns["working_set.speedup"]
+    streams = (streamed > stored) | (np.isnan(stored) & ~np.isnan(streamed))
+    words = np.where(streams, columns["working_set.verdict"], columns["offload.verdict"])
+    turns = columns["working_set.recompute"]
+    ends = np.isfinite(turns) & (turns > 0)
+    point = np.where(ends, columns["capacity.shortfall"] / np.where(ends, turns, 1.0), np.nan)
+    return {
+        "offload_verdict": np.where(words == "", None, words),
+        "break_even_bandwidth": np.where(streams, point, columns["offload.break_even_bandwidth"]),
+    }
 
 
 def _said(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kvcalc.api import scenario
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError
-from kvcalc.frames import as_long, lengths_agree, with_loads
+from kvcalc.frames import as_long, cached_of, lengths_agree, with_loads
 from kvcalc.keys import key
 from kvcalc.planning.batch import COLUMNS, Launch, Loads, Numbers, PlanColumn, answer_loads, launch_of, row_of
 from kvcalc.planning.plan import Plan
@@ -125,11 +125,7 @@ def _cached(question: Question, varied: Mapping[str, Numbers], prompt: Numbers) 
         return varied["cached"]
     if "hit" in varied:
         return np.floor(varied["hit"] * prompt)
-    if "cached" in question.said:
-        return np.full_like(prompt, float(_said(question, "cached")))
-    if "hit" in question.said:
-        return np.floor(float(_said(question, "hit")) * prompt)
-    return None
+    return cached_of(question, prompt)
 
 
 def _said(question: Question, name: str) -> Any:  # noqa: ANN401 - a value of any key
