@@ -168,21 +168,23 @@ def _chunks(
             "FILE.parquet"
         )
     done = grid.count - sum(stop - start for start, stop in map(grid.span, numbers))
-    if progress is not None:
-        progress(done, grid.count)
-    for number, chunk in _computed(grid, numbers, wanted.scheduler):
-        done += len(chunk)
+
+    def told(rows: int) -> None:
+        nonlocal done
+        done += rows
         if progress is not None:
             progress(done, grid.count)
-        yield number, chunk
 
-
-def _computed(grid: Grid, numbers: Sequence[int], scheduler: str | None) -> Iterable[tuple[int, Chunk]]:
-    if scheduler is None:
-        return ((number, compute(grid, number)) for number in numbers)
+    told(0)
+    if wanted.scheduler is None:
+        for number in numbers:
+            yield number, compute(grid, number, told)
+        return
     from kvcalc.sweeping.cluster import computed
 
-    return computed(scheduler, grid, numbers)
+    for number, chunk in computed(wanted.scheduler, grid, numbers):
+        told(len(chunk))
+        yield number, chunk
 
 
 def _in_order(found: Iterable[tuple[int, Chunk]], count: int) -> Iterator[Chunk]:

@@ -232,6 +232,8 @@ def _with_unit(text: str, unit: str) -> str:
     if not unit or not _NUMBER.match(text):
         return text
     if unit in ("k", "Ki", "Mi"):
+        if float(text) == 0:
+            return text
         raise SettingsError(
             f"{text.strip()} beside a number of {unit} is ambiguous: write {text.strip()}{unit}, or all of "
             f"them without {unit}"

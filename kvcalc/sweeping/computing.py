@@ -1,6 +1,6 @@
 """One chunk of a grid -> its columns; what a worker of a cluster runs as well."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,10 +39,17 @@ def columns_of(grid: Grid) -> tuple[SweepColumn, ...]:
     return (*about, *varied, *answered)
 
 
-def compute(grid: Grid, number: int) -> Chunk:
-    """Return one chunk of a grid; the same wherever and in whichever order chunks are computed."""
+def compute(grid: Grid, number: int, told: Callable[[int], None] | None = None) -> Chunk:
+    """Return one chunk of a grid; the same wherever and in whichever order chunks are computed.
+
+    `told` is called with the rows of each launch that are done.
+    """
     start, stop = grid.span(number)
-    pieces = list(_pieces(grid, start, stop))
+    pieces = []
+    for piece in _pieces(grid, start, stop):
+        pieces.append(piece)
+        if told is not None:
+            told(len(piece))
     warnings = dict.fromkeys(text for piece in pieces for text in piece.warnings)
     assumptions = dict.fromkeys(text for piece in pieces for text in piece.assumptions)
     return Chunk(start, joined(pieces), tuple(warnings), tuple(assumptions))

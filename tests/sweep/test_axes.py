@@ -20,6 +20,7 @@ def axis(text, **said):
         ("prompt=1k..8k*2", "prompt", "token", (1000, 2000, 4000, 8000)),
         ("prompt=1k..5k*2", "prompt", "token", (1000, 2000, 4000)),
         ("prompt=1Ki..3Ki+1Ki", "prompt", "token", (1024, 2048, 3072)),
+        ("cached=0,2k", "cached", "token", (0, 2000)),
         ("workload.generate=1,2", "generate", "token", (1, 2)),
         ("hit=0..1/5", "hit", "1", (0.0, 0.25, 0.5, 0.75, 1.0)),
         ("hit=0%..50%/3", "hit", "1", (0.0, 0.25, 0.5)),

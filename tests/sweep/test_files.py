@@ -97,11 +97,11 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, sm
     compute = answer.compute
     computed = []
 
-    def failing(asked, number):
+    def failing(asked, number, told):
         if number == 4:
             raise KeyboardInterrupt
         computed.append(number)
-        return compute(asked, number)
+        return compute(asked, number, told)
 
     monkeypatch.setattr(answer, "compute", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -110,9 +110,9 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, sm
     assert computed == [0, 1, 2, 3]
     computed.clear()
 
-    def counting(asked, number):
+    def counting(asked, number, told):
         computed.append(number)
-        return compute(asked, number)
+        return compute(asked, number, told)
 
     monkeypatch.setattr(answer, "compute", counting)
     kvcalc.sweep(**ASKED, save=str(target))
@@ -126,11 +126,11 @@ def test_another_question_does_not_go_on_with_the_parts_of_the_first(tmp_path, m
     target = str(tmp_path / "rows.csv")
     compute, seen = answer.compute, []
 
-    def failing(asked, number):
+    def failing(asked, number, told):
         seen.append(number)
         if len(seen) > 2:
             raise KeyboardInterrupt
-        return compute(asked, number)
+        return compute(asked, number, told)
 
     monkeypatch.setattr(answer, "compute", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -196,4 +196,5 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, name
 def test_progress_tells_rows():
     told = []
     kvcalc.sweep(**ASKED, progress=lambda done, whole: told.append((done, whole)))
-    assert told == [(0, 108), (108, 108)]
+    # One launch for each of three tp, of which the last does not divide the model: 36 loads each.
+    assert told == [(0, 108), (36, 108), (72, 108), (108, 108)]
