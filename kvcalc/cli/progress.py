@@ -1,5 +1,6 @@
 """A progress bar on stderr for work that takes longer than a second; none where stderr is no terminal."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ PATIENCE = 1.0
 @contextmanager
 def progress(words: str) -> Iterator[Callable[[int, int], None]]:
     """Give what is told how much is done, of how much; the bar is gone when the work is done."""
+    if not sys.stderr.isatty():
+        yield lambda done, whole: None
+        return
     from rich.console import Console
     from rich.progress import Progress as Bar
 

@@ -166,6 +166,30 @@ def test_a_killed_run_leaves_no_file_and_is_continued(tmp_path):
     assert len(target.read_text().splitlines()) == 4001
 
 
+def test_an_interrupt_is_130_and_says_how_to_go_on(tmp_path):
+    code = (
+        "import sys, kvcalc.sweeping.grid as grid\n"
+        "from kvcalc.cli import run\n"
+        "grid.CHUNK_LAUNCHES = 5\n"
+        "sys.exit(run(['sweep', 'llama-3.1-8b', '--on', 'l40s', '--vary', "
+        "'tiers.dram.bandwidth=1..50 GB/s/2000', '--save', sys.argv[1]]))\n"
+    )
+    target = tmp_path / "rows.csv"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    parts = tmp_path / ".rows.csv.parts"
+    deadline = time.monotonic() + 60
+    while len(list(parts.glob("0*.npz"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out) == (130, "")
+    assert err == f"kvcalc: interrupted; the same command goes on with {target}\n"
+    assert os.listdir(tmp_path) == [".rows.csv.parts"]
+    assert not any(name.startswith(".") for name in os.listdir(parts))
+
+
 def test_a_part_that_was_cut_off_is_refused_by_name(tmp_path, monkeypatch, small_chunks):
     from kvcalc.sweeping.parts import Parts
 
