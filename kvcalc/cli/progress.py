@@ -1,6 +1,5 @@
 """A progress bar on stderr for work that takes longer than a second; none where stderr is no terminal."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +11,12 @@ PATIENCE = 1.0
 @contextmanager
 def progress(words: str) -> Iterator[Callable[[int, int], None]]:
     """Give what is told how much is done, of how much; the bar is gone when the work is done."""
-    if not sys.stderr.isatty():
-        yield lambda done, whole: None
-        return
     from rich.console import Console
     from rich.progress import Progress as Bar
 
     started = time.monotonic()
-    bar = Bar(console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    bar = Bar(console=console, transient=True, disable=not console.is_terminal)
     task = bar.add_task(words, total=None)
 
     def told(done: int, whole: int) -> None:
