@@ -24,8 +24,8 @@ CASES = {
         *("examples/eight-gpus-mla.yaml", "prompt=500..50000+500", "concurrency=1..100"),
         "tiers.dram.bandwidth=1..100 GB/s/100",
     ],
-    "llama-3.1-8b, 1,000 machines": [
-        *("examples/one-gpu-7b.yaml", "device.bandwidth=0.5..4 TB/s/1000", "concurrency=1..1000"),
+    "llama-3.1-8b, 100 machines": [
+        *("examples/one-gpu-7b.yaml", "device.bandwidth=0.5..4 TB/s/100", "concurrency=1..10000"),
     ],
 }
 """What is swept -> the scenario, then what is varied: a million rows each."""
