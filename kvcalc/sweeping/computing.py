@@ -13,6 +13,7 @@ from kvcalc.errors import KvcalcError
 from kvcalc.frames import as_long, cached_of, lengths_agree, with_loads
 from kvcalc.keys import key
 from kvcalc.planning.batch import COLUMNS, Launch, Loads, Numbers, PlanColumn, answer_loads, launch_of, row_of
+from kvcalc.planning.memory import tell_longest
 from kvcalc.planning.plan import Plan
 from kvcalc.scenario import Scenario, Workload
 from kvcalc.sweeping.axes import Axis, applied
@@ -25,6 +26,9 @@ WHOLE = ("prompt", "generate", "concurrency")
 
 ABOUT = {"model": "the model", "on": "the machine"}
 """Columns that every row has before those of its axes."""
+
+
+WHOLE_HITS = "no cached or hit given: offload is judged for a hit of the whole prompt of each row"
 
 
 def columns_of(grid: Grid) -> tuple[SweepColumn, ...]:
@@ -177,6 +181,9 @@ def _chunk(launch: Launch, loads: Loads) -> Chunk:
     if "capacity.shortfall" in found:
         whole["fits"] = found["capacity.shortfall"] <= 0
     columns = {item.name: _column(item, whole.get(item.name), count) for item in COLUMNS}
+    tell_longest(launch.speed.scenario, int((loads.prompt + loads.generate).max()), launch.book)
+    if loads.cached is None and launch.routes:
+        launch.book.assume(WHOLE_HITS)
     return Chunk(0, columns, tuple(launch.book.warnings), tuple(launch.book.assumptions))
 
 

@@ -165,3 +165,12 @@ def test_chunks_survive_as_bytes():
     again = Chunk.from_bytes(chunk.to_bytes())
     assert list(again.rows()) == list(chunk.rows())
     assert (again.start, again.warnings, again.assumptions) == (0, chunk.warnings, chunk.assumptions)
+
+
+def test_what_a_careful_reader_should_know_is_said():
+    result = kvcalc.sweep("llama-3.1-8b", "l40s", vary={"prompt": [1000, 200_000]})
+    assert [text for text in result.warnings if "declares 131,072 tokens at most" in text]
+    assert [text for text in result.assumptions if "no cached or hit given" in text]
+    hits = kvcalc.sweep("llama-3.1-8b", "l40s", vary={"prompt": [1000, 2000]}, hit=0.5)
+    assert hits.warnings == ()
+    assert not [text for text in hits.assumptions if "no cached or hit given" in text]
