@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
+    from kvcalc.comparing.answer import compare
+    from kvcalc.comparing.results import CompareResult
     from kvcalc.diagnose.answer import diagnose_engine
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import (
@@ -38,9 +40,12 @@ if TYPE_CHECKING:
     from kvcalc.replay.describe import describe_trace
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
+    from kvcalc.sweeping.answer import sweep
+    from kvcalc.sweeping.results import SweepResult
     from kvcalc.units import to_base, to_tokens
 
 _HOME = {
+    "CompareResult": "comparing.results",
     "DomainError": "errors",
     "EngineSettings": "engines",
     "FitResult": "fit_results",
@@ -53,9 +58,11 @@ _HOME = {
     "ProfileError": "errors",
     "RestoreResult": "results",
     "SettingsError": "errors",
+    "SweepResult": "sweeping.results",
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "compare": "comparing.answer",
     "describe_trace": "replay.describe",
     "diagnose_engine": "diagnose.answer",
     "errors": "",
@@ -76,12 +83,14 @@ _HOME = {
     "quota_show": "quota.api",
     "replay_trace": "replay.answer",
     "restore": "api",
+    "sweep": "sweeping.answer",
     "to_base": "units",
     "to_tokens": "units",
 }
 """Public name -> the module that has it; '' for a module of that name."""
 
 __all__ = [
+    "CompareResult",
     "DomainError",
     "EngineSettings",
     "FitResult",
@@ -94,9 +103,11 @@ __all__ = [
     "ProfileError",
     "RestoreResult",
     "SettingsError",
+    "SweepResult",
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "compare",
     "describe_trace",
     "diagnose_engine",
     "errors",
@@ -117,6 +128,7 @@ __all__ = [
     "quota_show",
     "replay_trace",
     "restore",
+    "sweep",
     "to_base",
     "to_tokens",
 ]

@@ -380,9 +380,25 @@ def plan_batch(
 def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     """Answer one plan per row of a pandas frame: columns are the arguments of `plan`, blanks are defaults.
 
-    The answer has the rows' index, the main figures as columns in base units, and `reason` where a row
-    has no answer; one bad row does not hide the others.  Without `offload`, rows that differ in their
-    load alone are answered together: a million of them take seconds, not hours.
+    Parameters
+    ----------
+    frame : one question a row; texts with units and numbers in base units, as `plan` takes them
+    offload : whether to judge the tiers as well, which takes about three times as long
+
+    Returns
+    -------
+    A frame with the rows' index and the main figures in base units: fits, sessions, first_limit,
+    kv_bytes_per_token [byte/token], kv_need, kv_pool and weights [byte per GPU], tokens_per_second
+    [token/second], prefill_time [second], with `offload` the verdict and the break-even bandwidth
+    [byte/second] of the tier with the largest speedup, and `reason` where a row has no answer: one bad row
+    does not hide the others.  Rows that differ in their load alone are answered together.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> asked = pd.DataFrame({"model": "llama-3.1-8b", "on": ["l4", "l40s"], "concurrency": 16})
+    >>> plan_frame(asked)[["fits", "sessions", "offload_verdict"]].values.tolist()
+    [[False, 6.0, 'restore'], [True, 42.0, 'restore']]
     """
     from kvcalc import frames
 

@@ -305,8 +305,15 @@ _REPLAY = (
     *("dp_attention", "k_type", "v_type", "ssm_dtype", "pool", "num_blocks", "swa_full"),
     *("prompt", "generate", "concurrency", "prefill_rate", "calibrate", "price"),
 )
+_PLANNED = tuple(item.name for item in KEYS if "plan" in item.commands)
 _ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"evict rank": _RANKING, "diagnose": _ENGINE, "replay": _REPLAY}
+    {
+        "evict rank": _RANKING,
+        "diagnose": _ENGINE,
+        "replay": _REPLAY,
+        "sweep": _PLANNED,
+        "compare": _PLANNED,
+    }
 )
 """Keys that a command takes although they are listed with others."""
 

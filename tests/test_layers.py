@@ -41,6 +41,15 @@ FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("replay.machine", "replay.planned", "replay.question")
 FACADES += ("exports", "exports.inputs", "exports.standins", "exports.traced", "exports.workbook")
+FACADES += (
+    "comparing.answer",
+    "comparing.differences",
+    "sweeping.answer",
+    "sweeping.axes",
+    "sweeping.cluster",
+    "sweeping.computing",
+    "sweeping.grid",
+)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

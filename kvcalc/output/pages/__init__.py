@@ -23,6 +23,8 @@ _MODULES = {
     "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
     "kvcalc.replay-describe/1": "kvcalc.output.pages.replay_describe",
     "kvcalc.replay/1": "kvcalc.output.pages.replay",
+    "kvcalc.sweep/1": "kvcalc.output.pages.sweep",
+    "kvcalc.compare/1": "kvcalc.output.pages.compare",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 
