@@ -150,7 +150,7 @@ def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace |
         return speed.prefill.time(new, cached, pace)
     short = np.asarray(new) <= CAPTURED_TOKENS
     launched = speed.prefill.time(new, cached, pace)
-    if not short.any():
+    if not np.any(short):
         return launched
     captured = speed.prefill.time(new, cached, replace(pace, fixed=np.minimum(pace.fixed, CAPTURED_FIXED)))
     return np.where(short, captured, launched)[()]
