@@ -43,7 +43,8 @@ class Step:
 
     chunk: float  # bytes of one piece; 0 where no bytes move
     work: Work
-    chunks: int = 1  # pieces that one call moves
+    chunks: int = 1  # pieces that one operation moves
+    per: int = 1  # operations that one call of `work` does
     counted: float | None = None  # bytes that the bandwidth counts; None: chunk times chunks
     verify: Callable[[], bool] | None = None
     clear: Callable[[], None] | None = None  # spoils the target before verification
@@ -92,9 +93,9 @@ def sweep(timer: Timer, steps: Sequence[Step], budget: Budget) -> list[Taken]:
         if taken >= LEAST_SAMPLES and timer.now() > budget.until:
             break
         for at, step in enumerate(steps):
-            samples[at].append(timer.sample(step.work, repeats[at]))
+            samples[at].append(_sample(timer, step, repeats[at]))
     return [
-        Taken(step, count, tuple(found), verified(step), _taken_flags(found, budget))
+        Taken(step, count * step.per, tuple(found), verified(step), _taken_flags(found, budget))
         for step, count, found in zip(steps, repeats, samples, strict=True)
     ]
 
@@ -103,7 +104,7 @@ def warm_up(timer: Timer, step: Step, budget: Budget) -> None:
     """Run a step until enough time has passed and three medians agree."""
     begun, medians = timer.now(), list[float]()
     while timer.now() - begun < WARM_LONGEST and timer.now() < budget.until:
-        three = sorted(timer.sample(step.work, 1).seconds for _ in range(3))
+        three = sorted(_sample(timer, step, 1).seconds for _ in range(3))
         medians.append(three[1])
         if timer.now() - begun >= WARM_SECONDS and agree(medians):
             return
@@ -117,6 +118,14 @@ def verified(step: Step) -> bool | None:
         step.clear()
     step.work()
     return step.verify()
+
+
+def _sample(timer: Timer, step: Step, repeats: int) -> Sample:
+    found = timer.sample(step.work, repeats)
+    if step.per == 1:
+        return found
+    enqueue = None if found.enqueue is None else found.enqueue / step.per
+    return Sample(found.seconds / step.per, enqueue, found.launch_bound)
 
 
 def _repeats(timer: Timer, step: Step, budget: Budget) -> int:

@@ -1,6 +1,7 @@
 """What a measurement may ask of a device; each back end answers in its own way."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from kvcalc.probe.results import DeviceFacts
@@ -14,6 +15,10 @@ class UnavailableError(Exception):
     """A back end cannot do this on this machine; the text says why, for the user."""
 
 
+class PartlyError(Exception):
+    """A part of a test could not be done on this machine; the rest of it was."""
+
+
 class Accelerator(Protocol):
     """One device with memory of its own, and a link to the host's."""
 
@@ -23,6 +28,9 @@ class Accelerator(Protocol):
 
     def facts(self) -> DeviceFacts:
         """Return what driver and runtime say of it now."""
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Look at the link while the body copies over it, for the facts that are read afterwards."""
 
     def queue(self) -> Queue:
         """Return a queue of its own, never the default one, which serialises."""

@@ -7,6 +7,7 @@ verifies.
 
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -161,7 +162,7 @@ class SimulatedDevice:
 
     def facts(self) -> DeviceFacts:
         """Return a plain device without anything wrong."""
-        link = Link("simulated", None, None, None, None, None, self.behaviour.bound, (), 0)
+        link = Link("simulated", None, None, None, None, None, self.behaviour.bound, (), 0)  # no hops
         return DeviceFacts(
             index=self.index,
             backend=self.kind,
@@ -185,6 +186,10 @@ class SimulatedDevice:
             link=link,
             flags=(),
         )
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Look at nothing."""
+        return nullcontext()
 
     def queue(self) -> SimulatedQueue:
         """Return a new queue."""

@@ -105,6 +105,10 @@ class TorchDevice:
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and self.kind != "cpu":
             empty()
+        # torch hands pinned blocks out again wherever they lie; a fresh one takes the place that is asked for.
+        forget = getattr(getattr(self.torch, "_C", None), "_host_emptyCache", None)
+        if forget is not None and self.kind == "cuda":
+            forget()
 
     # copies
 

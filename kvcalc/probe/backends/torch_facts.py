@@ -1,6 +1,7 @@
 """Facts of a device from torch, NVML and the kernel: each source may be silent."""
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.probe.backends.nvml import Look
@@ -72,8 +73,6 @@ def facts_of(device: "TorchDevice") -> DeviceFacts:
         link=link,
         flags=(),
     )
-    from dataclasses import replace
-
     return replace(facts, flags=_flags(device, facts))
 
 
@@ -104,7 +103,9 @@ def _link(device: "TorchDevice", integrated: bool) -> Link:
     own = path[0] if path else LinkHop("device", None, None, None, None)
     generation_max = (nvml.generation_max() if nvml else None) or own.generation_max
     width_max = (nvml.width_max() if nvml else None) or own.width_max
-    kind, bound = "unknown", link_rate(generation or generation_max, width or width_max)
+    # The most that the link can be: registers of virtual machines are often those of a slower one.
+    rates = (link_rate(generation, width), link_rate(generation_max, width_max))
+    kind, bound = "unknown", max((rate for rate in rates if rate is not None), default=None)
     if integrated:
         kind, bound = "unified", None
     elif nvml is not None and nvml.c2c():
