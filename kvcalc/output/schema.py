@@ -15,6 +15,7 @@ from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
 from kvcalc.model_results import ModelResult
+from kvcalc.probe.results import ProbeResult
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
@@ -42,6 +43,7 @@ RESULTS: tuple[type[Result], ...] = (
     RankResult,
     SimulateResult,
     DiagnoseResult,
+    ProbeResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}

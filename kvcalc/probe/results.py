@@ -6,7 +6,7 @@ path.
 
 from typing import Annotated
 
-from kvcalc.quantity import Bytes, BytesPerSecond, Count, Seconds, Share
+from kvcalc.quantity import Bytes, BytesPerSecond, Count, Flop, Seconds, Share
 from kvcalc.records import record
 from kvcalc.results import Result
 
@@ -31,6 +31,7 @@ class Measurement:
     counted: Counted  # which bytes the bandwidth counts
     chunk_bytes: Bytes  # of one piece
     n_chunks: Count  # pieces that one timed operation moves
+    operations: Flop | None  # that one timed operation computes; null where it only moves bytes
     in_flight: Count  # streams, threads or requests at once
     bandwidth: BytesPerSecond | None  # bytes counted over the median; null where no bytes move
     bandwidth_range: tuple[BytesPerSecond, BytesPerSecond] | None  # from the interval of the median

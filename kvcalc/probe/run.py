@@ -1,7 +1,7 @@
 """A whole probe: every test within its time, the evidence written after each, so that a killed one is whole."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib import import_module
 from time import monotonic
@@ -47,11 +47,15 @@ class Run:
         chosen = self._chosen()
         until = monotonic() + self.options.seconds
         self.keep(self._so_far(session, complete=False))
-        for at, test in enumerate(chosen):
-            session.beat = self._teller(test, at / len(chosen))
-            session.beat("")
-            session.tests.append(self._one(test, session, until))
+        try:
+            for at, test in enumerate(chosen):
+                session.beat = self._teller(test, at / len(chosen))
+                session.beat("")
+                session.tests.append(self._one(test, session, until))
+                self.keep(self._so_far(session, complete=False))
+        except BaseException:  # Ctrl-C and SIGTERM too: what the broken test had measured is kept
             self.keep(self._so_far(session, complete=False))
+            raise
         self.tell("done", 1.0)
         return self._so_far(session, complete=True)
 
@@ -152,8 +156,3 @@ def _warnings(missing: Sequence[str], devices: Sequence[Any], tests: Sequence[Te
         found.append("this back end has not yet been verified on a GPU: take its figures with care")
     found += [f"{test.id} {test.status}: {test.reason}" for test in tests if test.status in ("failed", "unstable")]
     return tuple(found)
-
-
-def with_profile(result: ProbeResult, profile: str | None) -> ProbeResult:
-    """Return the result with the place of its profile, for standard output alone."""
-    return replace(result, profile=profile)

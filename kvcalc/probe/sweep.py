@@ -19,6 +19,8 @@ WARM_SECONDS = 0.3
 """Least warm-up [second]: links leave their idle speed and clocks ramp."""
 WARM_LONGEST = 3.0
 """Longest warm-up [second]; what has not settled by then is measured as it is."""
+WARM_SHARE = 0.3
+"""Share of the time of a series that its warm-up may take [1]."""
 SAMPLE_SECONDS = 0.005
 """Least length of a sample [second], against the resolution of events (about 0.5 us)."""
 MOST_REPEATS = 1000
@@ -44,6 +46,7 @@ class Step:
     chunk: float  # bytes of one piece; 0 where no bytes move
     work: Work
     chunks: int = 1  # pieces that one operation moves
+    operations: float | None = None  # that one operation computes
     per: int = 1  # operations that one call of `work` does
     counted: float | None = None  # bytes that the bandwidth counts; None: chunk times chunks
     verify: Callable[[], bool] | None = None
@@ -103,7 +106,8 @@ def sweep(timer: Timer, steps: Sequence[Step], budget: Budget) -> list[Taken]:
 def warm_up(timer: Timer, step: Step, budget: Budget) -> None:
     """Run a step until enough time has passed and three medians agree."""
     begun, medians = timer.now(), list[float]()
-    while timer.now() - begun < WARM_LONGEST and timer.now() < budget.until:
+    longest = min(WARM_LONGEST, WARM_SHARE * max(0.0, budget.until - begun))
+    while timer.now() - begun < longest:
         three = sorted(_sample(timer, step, 1).seconds for _ in range(3))
         medians.append(three[1])
         if timer.now() - begun >= WARM_SECONDS and agree(medians):
@@ -181,6 +185,7 @@ def series_of(series: Series, taken: Sequence[Taken]) -> tuple[list[Measurement]
                 counted=series.counted,
                 chunk_bytes=step.chunk,
                 n_chunks=step.chunks,
+                operations=step.operations,
                 in_flight=series.in_flight,
                 bandwidth=rate,
                 bandwidth_range=(counted / summary.high, counted / summary.low) if rate else None,

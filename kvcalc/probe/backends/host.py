@@ -112,13 +112,12 @@ def cpu_list(text: str) -> set[int]:
     return found
 
 
-def matmul_rate(side: int = 1024, repeats: int = 4) -> Callable[[], float]:
-    """Return work that multiplies two square matrices in fp32 and tells the operations of one call."""
-    first: NDArray[np.float32] = np.random.default_rng(1).random((side, side), dtype=np.float32)
+def multiply(side: int, seed: int) -> Work:
+    """Return work that multiplies two square matrices in fp32, by all threads of numpy's own library."""
+    first: NDArray[np.float32] = np.random.default_rng(seed).random((side, side), dtype=np.float32)
+    out = np.empty_like(first)
 
-    def work() -> float:
-        for _ in range(repeats):
-            first @ first
-        return 2.0 * side**3 * repeats
+    def work() -> None:
+        np.matmul(first, first, out=out)
 
     return work

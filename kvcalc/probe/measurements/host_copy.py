@@ -1,11 +1,13 @@
 """M1: host memory copied by one thread and by several, in buffers four times the last-level cache."""
 
-from kvcalc.probe.backends.host import HostCopies, buffer_size
+from kvcalc.probe.backends.host import HostCopies, buffer_size, multiply
 from kvcalc.probe.session import Session
 from kvcalc.probe.sweep import Series, Step
 from kvcalc.probe.timing import HostTimer
 
 MOST_THREADS = 64
+SIDE = 2048
+"""Side of the matrices [1]."""
 
 
 def run(session: Session) -> None:
@@ -32,5 +34,23 @@ def run(session: Session) -> None:
             verify=copies.same,
             clear=copies.clear,
         )
-        session.measure(series, HostTimer(), [step], 1 / (len(counts) - done))
+        session.measure(series, HostTimer(), [step], 1 / (len(counts) + 1 - done))
         copies.close()
+    if not session.devices:
+        _products(session)
+
+
+def _products(session: Session) -> None:
+    """Time a product of matrices by numpy: without a GPU, the CPU is what computes."""
+    series = Series(
+        test="M1",
+        name="compute.fp32",
+        path="host",
+        direction="none",
+        counted="none",
+        mechanism="matrix product",
+        in_flight=int(session.environment.cpus_allowed),
+        fitted=False,
+    )
+    step = Step(0.0, multiply(SIDE, session.options.seed), operations=2.0 * SIDE**3)
+    session.measure(series, HostTimer(), [step])

@@ -9,6 +9,8 @@ from kvcalc.probe.timing import DeviceTimer, Work
 CACHE_MULTIPLE = 4
 """Buffer over the device's cache [1]; figures above the data sheet have come from smaller ones."""
 LEAST = GIB
+SIDE, SMALL_SIDE = 8192, 256
+"""Side of the matrices [1]; the second where no device computes."""
 FREE_SHARE = 8
 """Part of the free device memory that one buffer may take: one over this [1]."""
 
@@ -51,5 +53,23 @@ def run(session: Session) -> None:
             bound=facts.memory_bound,
             fitted=False,
         )
-        session.measure(series, timer, [step], 1 / (len(kinds) - done))
+        session.measure(series, timer, [step], 1 / (len(kinds) + 1 - done))
+    _products(session, timer, enough=facts.memory_free is not None)
     device.release()
+
+
+def _products(session: Session, timer: DeviceTimer, enough: bool) -> None:
+    """Time a product of large matrices: the rate that a device without a profile is known by."""
+    side = SIDE if enough else SMALL_SIDE
+    series = Series(
+        test="D1",
+        name="compute.bf16",
+        path="device",
+        direction="none",
+        counted="none",
+        mechanism="matrix product",
+        device=session.device.index,
+        fitted=False,
+    )
+    step = Step(0.0, session.device.multiply(side), operations=2.0 * side**3)
+    session.measure(series, timer, [step])

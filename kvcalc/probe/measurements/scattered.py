@@ -120,7 +120,7 @@ def _step(
     session: Session, device: Accelerator, chunk: int, direction: str, order: str, mechanism: str
 ) -> Step:
     most = min(MOST_BYTES if session.full else MOST_BYTES // 4, session.host_memory(MOST_BYTES))
-    count = max(RUN, min(MOST_CHUNKS // (8 if session.quick else 1), most // chunk))
+    count = max(2, min(MOST_CHUNKS // (8 if session.quick else 1), most // chunk))
     blocks = blocks_of(chunk, count, order, session.options.seed)
     size = chunk * count
     host, memory = device.host(size, pinned=True), device.memory(size)
