@@ -57,6 +57,7 @@ class Before:
     as_printed: str
     kind: Kind
     source: str  # key into `Hardware.sources`
+    range: tuple[float, float] | None = None  # low and high, in the base unit
 
 
 @record

@@ -14,7 +14,7 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "offload_results", "fit_results", "profile_results"}
+RESULTS = {"results", "calibration_results", "offload_results", "fit_results", "profile_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
 """What the calculating core never imports."""
 
@@ -37,6 +37,7 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
+FACADES += ("probe.asked", "probe.imported", "probe.__main__")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

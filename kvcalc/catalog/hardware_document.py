@@ -29,7 +29,7 @@ SCHEMA = "kvcalc.hardware/1"
 """A changed meaning of a key is a new number here."""
 
 _VALUE_KEYS = (("value", "kind", "from"), ("range", "note", "before"))
-_BEFORE_KEYS = ("value", "kind", "from")
+_BEFORE_KEYS = (("value", "kind", "from"), ("range",))
 _SECTIONS: Mapping[str, type] = MappingProxyType(
     {
         "device": Device,
@@ -206,10 +206,11 @@ class Reader:
 
     def _before(self, entry: Section, unit: str) -> Before:
         """Read the value that a measured one stands instead of."""
-        entry.check(_BEFORE_KEYS)
+        entry.check(*_BEFORE_KEYS)
         value = check_value(entry.quantity("value", unit), entry.path, entry.where("value"))
         kind, source = self._pedigree(entry)
-        return Before(value, str(entry.data["value"]), kind, source)
+        bounds = _range(entry, value, unit) if "range" in entry else None
+        return Before(value, str(entry.data["value"]), kind, source, bounds)
 
 
 def _range(entry: Section, value: float, unit: str) -> tuple[float, float]:

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from a tenant."),
     "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
     "diagnose": ("diagnose", "Is it the policy, the layout or too little compute: metrics, log, GPUs."),
+    "probe": ("probe", "What this machine's links really deliver: evidence, a calibrated profile."),
     "models": ("models", "Model profiles: list, show, import."),
     "hardware": ("hardware", "Hardware profiles: list, show."),
     "explain": ("explain", "A formula: its equation, symbols, units and source."),

@@ -12,7 +12,7 @@ _LINK = "host_to_device.bandwidth"
 
 
 def standard_tiers(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
-    """Return host DRAM over the host link, and the local drives of an instance or the disk that was measured."""
+    """Return host DRAM over the host link, and the drives of an instance or the disk that was measured."""
     hardware = scenario.hardware
     if hardware.device.unified:
         book.assume(f"{hardware.title} shares one memory with its host, so host DRAM is no tier of its own")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kvcalc.errors import KvcalcError
-from kvcalc.probe.command import EVIDENCE, NOT_VERIFIED, PROFILE, Places, probe, status_of
-from kvcalc.probe.options import LEVELS, Options
+from kvcalc.probe.command import Places, probe, status_of
+from kvcalc.probe.options import EVIDENCE, LEVELS, NOT_VERIFIED, PROFILE, Options
 from kvcalc.probe.progress import line
 
 BAD_INPUT, INTERRUPTED = 2, 130

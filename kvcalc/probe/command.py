@@ -11,19 +11,11 @@ from kvcalc.errors import KvcalcError
 from kvcalc.probe.asked import base_of
 from kvcalc.probe.backends.found import Devices, find
 from kvcalc.probe.files import check_target, write_evidence
-from kvcalc.probe.options import Options
+from kvcalc.probe.options import EVIDENCE, PROFILE, Options
 from kvcalc.probe.profile import profile_of, text_of
 from kvcalc.probe.results import ProbeResult
 from kvcalc.probe.run import Run
 from kvcalc.records import record
-
-EVIDENCE, PROFILE = "probe.json", "probe.yaml"
-"""Files that are written in the current folder unless others are named."""
-
-NOT_VERIFIED = (
-    "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU alone."
-)
-"""Said in the help and on the page of the command, until evidence lies under `hardware/`."""
 
 
 @record

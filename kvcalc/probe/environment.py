@@ -103,7 +103,7 @@ def numa_nodes(root: Path = ROOT) -> tuple[NumaNode, ...]:
         cpus = len(cpu_list(_text(folder / "cpulist")))
         total = re.search(r"MemTotal:\s+(\d+) kB", _text(folder / "meminfo"))
         memory = float(total[1]) * 1024 if total else 0.0
-        # On Grace systems the memory of the GPU is a node without CPUs; a host buffer there is no host buffer.
+        # On Grace systems the GPU's memory is a node without CPUs; a buffer there is no host buffer.
         found.append(NumaNode(int(folder.name.removeprefix("node")), float(cpus), memory, cpus == 0))
     return tuple(found)
 

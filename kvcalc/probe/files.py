@@ -40,4 +40,6 @@ def check_target(path: str, option: str) -> None:
         with target.open("rb") as file:
             head = file.read(PEEK).decode("utf-8", errors="replace")
         if MARK not in head and '"kvcalc.probe/' not in head:
-            raise SettingsError(f"{option}: {path} is there and was not written by kvcalc probe; name another file")
+            raise SettingsError(
+                f"{option}: {path} is there and was not written by kvcalc probe; name another file"
+            )

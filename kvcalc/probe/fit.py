@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from kvcalc.probe.scalars import Bytes, BytesPerSecond, Count, Seconds, Share
 from kvcalc.probe.statistics import DRIFT, Summary, t_quantile
-from kvcalc.quantity import Bytes, BytesPerSecond, Count, Seconds, Share
 from kvcalc.records import record
 
 LEAST_RUNGS = 5
@@ -36,8 +36,8 @@ LEAST_OFF = 0.03
 KNEE_F = 25.0
 """Ratio of variances from which two pieces are better than one [1]: far in the tail of F(2, 5) and beyond,
 since a knee is looked for at every size."""
-LEAST_PIECE = 3
-"""Sizes that each of two pieces needs [1]."""
+LEAST_PIECE = 2
+"""Sizes that the lower of two pieces needs [1]; the upper one needs one more."""
 FLAT = 0.03
 """Share of the time that a fixed part may take at the smallest size of a plateau, as caps have one [1]."""
 ALPHA = 0.03
@@ -199,7 +199,11 @@ _SPOILED = {
 
 
 def _objection(
-    size: NDArray[np.float64], time: NDArray[np.float64], line: _Line, flags: Sequence[str], bound: float | None
+    size: NDArray[np.float64],
+    time: NDArray[np.float64],
+    line: _Line,
+    flags: Sequence[str],
+    bound: float | None,
 ) -> str:
     """Return the first gate that the line fails; empty where it passes all."""
     for flag, words in _SPOILED.items():
@@ -292,7 +296,7 @@ def _pieces(
 ) -> tuple[tuple[Piece, ...], bool]:
     """Return the two pieces that fit clearly better than one line, and whether the upper one is a cap."""
     best: tuple[float, int, _Line, _Line] | None = None
-    for at in range(LEAST_PIECE, len(size) - LEAST_PIECE + 1):
+    for at in range(LEAST_PIECE, len(size) - LEAST_PIECE):
         lower, upper = (_line(size[part], time[part], noise[part]) for part in (slice(at), slice(at, None)))
         cost = lower.cost + upper.cost
         if best is None or cost < best[0]:

@@ -8,6 +8,14 @@ from types import MappingProxyType
 from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.records import record
 
+EVIDENCE, PROFILE = "probe.json", "probe.yaml"
+"""Files that are written in the current folder unless others are named."""
+
+NOT_VERIFIED = (
+    "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU alone."
+)
+"""Said in the help and on the page of the command, until evidence lies under `hardware/`."""
+
 LEVELS = ("quick", "default", "full")
 SAMPLES: Mapping[str, int] = MappingProxyType({"quick": 9, "default": 15, "full": 25})
 """Samples of each size by level [1]."""

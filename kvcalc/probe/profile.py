@@ -69,6 +69,8 @@ class _Writer:
         self.result, self.base = result, base
         self.sources: dict[str, Entry] = {}
         title = f"kvcalc probe {_version()}, {result.level} level"
+        if result.kind == "imported":
+            title = f"imported by kvcalc probe {_version()}"
         if any("not_verified" in device.flags for device in result.machine.devices):
             title += ", by a back end that has not yet been verified on a GPU"
         self.sources[SOURCE] = {"title": title, "measured": result.created[:10]}
@@ -129,13 +131,16 @@ class _Writer:
 
     def _device(self, device: DeviceFacts) -> Entry:
         memory = device.memory or device.memory_runtime
-        if memory is None:
+        capacity = self._quoted("device.capacity")
+        if memory is not None:
+            told = self._said(f"{int(memory)} B", "nominal", "as the driver reports it")
+            capacity = self._instead("device.capacity", told)
+        if capacity is None:
             raise ProfileError("no profile: neither driver nor runtime told the memory of the device")
-        capacity = self._said(f"{int(memory)} B", "nominal", "as the driver reports it")
         rate = self._row("memory.read") or self._row("memory.copy")
         if rate is None and self.base is None:
             raise ProfileError("no profile: device memory was not measured (test D1)")
-        found: Entry = {"capacity": self._instead("device.capacity", capacity)}
+        found: Entry = {"capacity": capacity}
         found["marketed_capacity"] = self._quoted("device.marketed_capacity") or dict(capacity)
         note = "" if rate is None else f"{rate.direction} by {rate.mechanism}, {rate.counted} counted"
         bandwidth = None if rate is None else self._measured(rate, note=note)
@@ -144,7 +149,9 @@ class _Writer:
         for key in ("device.power",):
             found |= {key.rpartition(".")[2]: entry for entry in [self._quoted(key)] if entry}
         if device.compute_capability is not None:
-            found["compute_capability"] = {**self._said(device.compute_capability, "nominal", "as CUDA tells it")}
+            found["compute_capability"] = {
+                **self._said(device.compute_capability, "nominal", "as CUDA tells it")
+            }
         if device.integrated or (self.base is not None and self.base.device.unified):
             found["unified"] = True
         return found
@@ -156,10 +163,10 @@ class _Writer:
         if row is None or row.operations is None:
             return {}
         operations = float(row.operations)
-        low, high = (operations / float(end) / 1e12 for end in reversed(row.median_range))
-        value = operations / float(row.median) / 1e12
-        entry = self._said(f"{value:.6g} TFLOP/s", "measured", "matrix products; the peak may be higher")
-        entry["range"] = _ordered([f"{low:.6g} TFLOP/s", f"{high:.6g} TFLOP/s"])
+        entry = self._said(_flop_rate(operations / float(row.median)), "measured", "of matrix products")
+        if row.median_range is not None:
+            ends = [operations / float(end) for end in row.median_range]
+            entry["range"] = _around(operations / float(row.median), ends, _flop_rate)
         return {row.series.partition(".")[2]: entry}
 
     def _link(self, direction: str, device: DeviceFacts) -> Entry:
@@ -167,7 +174,9 @@ class _Writer:
         base: Link | None = getattr(self.base, section) if self.base is not None else None
         rate = self._link_bandwidth(direction)
         if rate is None and base is None:
-            raise ProfileError(f"no profile: copies {direction} from pinned memory were not measured (test H1)")
+            raise ProfileError(
+                f"no profile: copies {direction} from pinned memory were not measured (test H1)"
+            )
         link = device.link
         nominal = self._quoted(f"{section}.nominal")
         if link.bound is not None and nominal is None:
@@ -177,7 +186,11 @@ class _Writer:
         via = base.via if base else _via(device)
         if rate is not None and base is None and link.bound is not None:
             rate["before"] = {"value": _rate(float(link.bound)), "kind": "derived", "from": SOURCE}
-        found: Entry = {"via": via, "bandwidth": self._instead(f"{section}.bandwidth", rate), "nominal": nominal}
+        found: Entry = {
+            "via": via,
+            "bandwidth": self._instead(f"{section}.bandwidth", rate),
+            "nominal": nominal,
+        }
         latency = self._latency(f"{direction}.pinned", "fixed time of one copy, launch cost hidden")
         entry = self._instead(f"{section}.latency", latency)
         return found | ({"latency": entry} if entry else {})
@@ -190,8 +203,12 @@ class _Writer:
             return entry
         if link_rate(direction, self.result.measurements, self.result.fits) is None:
             return None
-        rows = [row for row in self.result.measurements if row.series == f"{direction}.pinned" and usable(row)]
-        return self._measured(max(rows, key=lambda row: row.chunk_bytes), note="at the largest size; no line holds")
+        rows = [
+            row for row in self.result.measurements if row.series == f"{direction}.pinned" and usable(row)
+        ]
+        return self._measured(
+            max(rows, key=lambda row: row.chunk_bytes), note="at the largest size; no line holds"
+        )
 
     def _latency(self, series: str, note: str) -> Entry | None:
         fit = self._fit(series)
@@ -221,12 +238,17 @@ class _Writer:
         small = [row for row in rows if row.chunk_bytes == min(each.chunk_bytes for each in rows)]
         if small:
             one = min(small, key=lambda row: row.in_flight)
-            entry = self._said(_time(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B")
-            entry["range"] = _around(one.median, one.median_range, _time)
+            entry = self._said(
+                _time(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B"
+            )
+            if one.median_range is not None:
+                entry["range"] = _around(one.median, one.median_range, _time)
             found["latency"] = entry
             most = max(small, key=lambda row: float(row.bandwidth or 0))
-            count = f"{float(most.bandwidth or 0) / float(most.chunk_bytes):.6g} 1/second"
-            found["iops"] = self._said(count, "measured", f"of {most.chunk_bytes:.0f} B, {most.in_flight:g} at once")
+            count = f"{float(most.bandwidth or 0) / float(most.chunk_bytes):.6g}/s"
+            found["iops"] = self._said(
+                count, "measured", f"of {most.chunk_bytes:.0f} B, {most.in_flight:g} at once"
+            )
         return {"storage": found}
 
     def _shares(self, device: Entry, priors: Mapping[str, tuple[float, float, float]]) -> Entry:
@@ -248,10 +270,15 @@ class _Writer:
         """Return a share of the data sheet's bandwidth as one of the measured: their product stays."""
         assert self.base is not None
         ratio = self.base.device.bandwidth / _number(measured["value"])
-        told = [min(1.0, float(value) * ratio) for value in (share["range"][0], share["value"], share["range"][1])]
+        told = [
+            min(1.0, float(value) * ratio) for value in (share["range"][0], share["value"], share["range"][1])
+        ]
         low, mid, high = (round(value, 4) for value in told)
-        note = f"{share['value']} of the data sheet's bandwidth, restated on the measured one; at most all of it"
-        return {**share, "value": mid, "range": [low, high], "kind": share["kind"], "note": note}
+        note = (
+            f"{share['value']} of the data sheet's bandwidth, restated on the measured one; at most all of it"
+        )
+        before = {name: share[name] for name in _BEFORE}
+        return {**share, "value": mid, "range": [low, high], "note": note, "before": before}
 
     # entries
 
@@ -260,20 +287,23 @@ class _Writer:
 
     def _measured(self, row: Measurement, scale: float = 1.0, note: str = "") -> Entry:
         assert row.bandwidth is not None
-        assert row.bandwidth_range is not None
-        ends = tuple(float(end) * scale for end in row.bandwidth_range)
         value = float(row.bandwidth) * scale
-        entry = self._said(_rate(value), "measured", f"{note}; median of {len(row.samples)} samples")
-        entry["range"] = _around(value, (ends[0], ends[1]), _rate)
+        count = f"; median of {len(row.samples)} samples" if row.samples else ""
+        entry = self._said(_rate(value), "measured", f"{note}{count}")
+        if row.bandwidth_range is not None:
+            low, high = (float(end) * scale for end in row.bandwidth_range)
+            entry["range"] = _around(value, (low, high), _rate)
         return entry
 
     def _instead(self, key: str, measured: Entry | None) -> Entry | None:
-        """Return a measured value with the one that it stands instead of, or that one where none was measured."""
+        """Return a measured value with the one it stands instead of; that one where none was measured."""
         quoted = self._quoted(key)
         if measured is None:
             return quoted
         if quoted is not None:
-            measured["before"] = {name: quoted[name] for name in ("value", "kind", "from")}
+            measured["before"] = {
+                name: quoted[name] for name in ("value", "kind", "from", "range") if name in quoted
+            }
         return measured
 
     def _quoted(self, key: str) -> Entry | None:
@@ -314,6 +344,7 @@ class _Writer:
         return next((fit for fit in self.result.fits if fit.series == series and fit.published), None)
 
 
+_BEFORE = ("value", "kind", "from", "range")
 _UNITS = {"bandwidth": "byte/second", "nominal": "byte/second", "latency": "second", "capacity": "byte"}
 
 
@@ -337,6 +368,10 @@ def _rate(value: float) -> str:
     return f"{value / 1e9:.6g} GB/s"
 
 
+def _flop_rate(value: float) -> str:
+    return f"{value / 1e12:.6g} TFLOP/s"
+
+
 def _time(value: float) -> str:
     return f"{value * 1e6:.4g} us"
 
@@ -351,10 +386,6 @@ def _around(value: object, ends: Sequence[object], show: Any) -> list[str]:  # n
     numbers = [float(str(item)) for item in (ends[0], value, ends[1])]
     texts = [show(number) for number in sorted(numbers)]
     return [texts[0], texts[2]]
-
-
-def _ordered(texts: list[str]) -> list[str]:
-    return sorted(texts, key=lambda text: float(text.split()[0]))
 
 
 def _slug(name: str) -> str:

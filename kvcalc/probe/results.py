@@ -6,7 +6,7 @@ path.
 
 from typing import Annotated
 
-from kvcalc.quantity import Bytes, BytesPerSecond, Count, Flop, Seconds, Share
+from kvcalc.probe.scalars import Bytes, BytesPerSecond, Count, Flop, Seconds, Share
 from kvcalc.records import record
 from kvcalc.results import Result
 
@@ -23,7 +23,9 @@ class Measurement:
     test: str  # id of the test, such as H1
     series: str  # what varies only in size, such as h2d.pinned
     device: int | None  # its number on this machine; null for host and disk
-    path: Annotated[str, ("host-device", "device", "host", "disk")]  # which memories it joins
+    path: Annotated[
+        str, ("host-device", "device", "device-device", "host", "disk")
+    ]  # which memories it joins
     direction: Direction
     pinned: bool | None  # host memory that the device reads directly; null where there is none
     mechanism: str  # how the bytes move: copy_engine, memcpy, percall_c, direct, ...
@@ -37,10 +39,10 @@ class Measurement:
     bandwidth_range: tuple[BytesPerSecond, BytesPerSecond] | None  # from the interval of the median
     t0: Seconds | None  # fixed time of the series' fit; null where none is published
     median: Seconds  # of one operation
-    mad: Seconds  # median absolute deviation
-    p10: Seconds  # tenth percentile
-    p90: Seconds  # ninetieth percentile
-    median_range: tuple[Seconds, Seconds]  # 95 % interval of the median
+    mad: Seconds | None  # median absolute deviation; null where another tool told the median alone
+    p10: Seconds | None  # tenth percentile
+    p90: Seconds | None  # ninetieth percentile
+    median_range: tuple[Seconds, Seconds] | None  # 95 % interval of the median
     outliers: Count  # samples far above the median, which are kept
     enqueue: Seconds | None  # that the CPU took to queue one operation; null by the host's clock
     repeats: Count  # operations in each sample
@@ -237,10 +239,10 @@ class Check:
 class ProbeResult(Result):
     """Answer of `kvcalc probe`, and the evidence that it writes."""
 
-    kind: Annotated[str, ("device", "host_only", "simulated")]
+    kind: Annotated[str, ("device", "host_only", "simulated", "imported")]
     created: str  # day and time, UTC
     complete: bool  # false in a file that a running or killed probe left
-    level: Annotated[str, ("quick", "default", "full")]
+    level: Annotated[str, ("quick", "default", "full", "imported")]
     measurements: tuple[Measurement, ...]
     fits: tuple[SeriesFit, ...]
     tests: tuple[TestRun, ...]

@@ -1,8 +1,8 @@
-"""A whole probe: every test within its time, the evidence written after each, so that a killed one is whole."""
+"""A whole probe: every test within its time, the evidence handed over after each of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import import_module
 from time import monotonic
 from typing import Any
@@ -94,7 +94,7 @@ class Run:
             # A driver or a library that fails in one test must not lose the others.
             return told("failed", _words(error))
         fresh = session.measurements[seen:]
-        if fresh and all(row.mad > USABLE * row.median for row in fresh):
+        if fresh and all((row.mad or 0.0) > USABLE * row.median for row in fresh):
             return told("unstable", "samples scatter by more than a twentieth")
         return told("ok")
 
@@ -118,7 +118,7 @@ class Run:
             warnings=_warnings(self.missing, devices, session.tests),
             assumptions=(),
             kind="host_only" if not kinds else "simulated" if kinds == {"simulated"} else "device",
-            created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             complete=complete,
             level=self.options.level,
             measurements=rows,
@@ -154,5 +154,7 @@ def _warnings(missing: Sequence[str], devices: Sequence[Any], tests: Sequence[Te
     found = list(missing)
     if any("not_verified" in device.flags for device in devices):
         found.append("this back end has not yet been verified on a GPU: take its figures with care")
-    found += [f"{test.id} {test.status}: {test.reason}" for test in tests if test.status in ("failed", "unstable")]
+    found += [
+        f"{test.id} {test.status}: {test.reason}" for test in tests if test.status in ("failed", "unstable")
+    ]
     return tuple(found)

@@ -1,7 +1,7 @@
 """One run of the probe: what is measured so far, and how much time is left."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -59,7 +59,9 @@ class Session:
             wanted //= 2
         return wanted
 
-    def measure(self, series: Series, timer: Timer, steps: Sequence[Step], share: float = 1.0) -> list[Measurement]:
+    def measure(
+        self, series: Series, timer: Timer, steps: Sequence[Step], share: float = 1.0
+    ) -> list[Measurement]:
         """Sample a series within `share` of the time that the test has left, and keep what it says."""
         self.beat(series.name)
         until = timer.now() + max(0.0, self.left()) * share
@@ -93,5 +95,4 @@ def _series_fit(series: Series, fit: Fit) -> SeriesFit:
 
 
 def _plain(piece: Any) -> dict[str, Any]:  # noqa: ANN401
-    assert is_dataclass(piece) and not isinstance(piece, type)
     return asdict(piece)

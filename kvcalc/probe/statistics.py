@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kvcalc.quantity import Count, Seconds, Share
+from kvcalc.probe.scalars import Count, Seconds, Share
 from kvcalc.records import record
 
 ROBUST_SIGMA = 1.4826
@@ -36,9 +36,9 @@ _SEED = 20_261_129  # of the resampling, so that two looks at one file agree
 
 MODES_APART = 0.05
 """Relative distance of two groups of samples from which they are two modes [1]."""
-MODES_CLEAR = 4.5
-"""Distance of the two groups over the spread inside them [1]: normal samples split at their best point
-give 2.65, and of ten thousand draws of 15 none reached 4.5."""
+MODES_CLEAR = ((9, 10.5), (11, 8.1), (15, 6.5), (25, 4.8))
+"""Samples, and the distance of the two groups over the spread inside them that counts as clear [1]: one in
+a thousand of normal samples, split where they split best, lies as far apart (6,000 draws of each)."""
 MODES_SHARE = 0.2
 """Least share of the samples that a mode holds [1]; fewer are outliers."""
 
@@ -98,7 +98,9 @@ def summary_of(samples: Sequence[float]) -> Summary:
         low=low,
         high=high,
         least=float(times.min()),
-        outliers=int(np.sum(times > median + FAR * ROBUST_SIGMA * mad)) if mad else int(np.sum(times > median)),
+        outliers=int(np.sum(times > median + FAR * ROBUST_SIGMA * mad))
+        if mad
+        else int(np.sum(times > median)),
         drift=drift_of(times),
         bimodal=is_bimodal(times),
     )
@@ -147,7 +149,8 @@ def is_bimodal(times: NDArray[np.float64]) -> bool:
     at = splits[int(np.argmin(inside))]
     apart = float(ordered[at:].mean() - ordered[:at].mean())
     within = math.sqrt(float(min(inside)) / count)
-    return apart > MODES_APART * float(np.median(ordered)) and apart > MODES_CLEAR * within
+    clear = float(np.interp(count, *zip(*MODES_CLEAR, strict=True)))
+    return apart > MODES_APART * float(np.median(ordered)) and apart > clear * within
 
 
 def agree(medians: Sequence[float], tolerance: float = STEADY) -> bool:

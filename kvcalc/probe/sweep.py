@@ -10,9 +10,9 @@ from dataclasses import field
 
 from kvcalc.probe.fit import Fit, Rung, fit_of
 from kvcalc.probe.results import Measurement
+from kvcalc.probe.scalars import BytesPerSecond
 from kvcalc.probe.statistics import DRIFT, agree, summary_of
 from kvcalc.probe.timing import Sample, Timer, Work
-from kvcalc.quantity import BytesPerSecond
 from kvcalc.records import record
 
 WARM_SECONDS = 0.3

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Protocol
 
-from kvcalc.quantity import Seconds
+from kvcalc.probe.scalars import Seconds
 from kvcalc.records import record
 
 Work = Callable[[], None]

@@ -63,7 +63,11 @@ def _ranges(found: Found) -> Iterator[Check]:
         if not low <= value <= high:
             fails = value < row["fair"] and not row.get("provisional")
             verdict = "fail" if fails else "warn"
-            detail = f"below what is usual; look at {row['causes']}" if value < low else f"above what is usual: {row['causes']}"
+            detail = (
+                f"below what is usual; look at {row['causes']}"
+                if value < low
+                else f"above what is usual: {row['causes']}"
+            )
         yield Check(row["id"], verdict, value, (low, high), row["unit"], detail)
 
 
@@ -71,7 +75,9 @@ def _pinned(found: Found) -> Iterator[Check]:
     share = found.derived.pageable_share
     if share is not None and not any(device.integrated for device in found.machine.devices):
         verdict = "pass" if share < 1 else "warn"
-        words = "pinned memory is faster than pageable" if share < 1 else "pageable memory is as fast as pinned"
+        words = (
+            "pinned memory is faster than pageable" if share < 1 else "pageable memory is as fast as pinned"
+        )
         yield Check("pinned_over_pageable", verdict, 1 / float(share), None, "1", words)
 
 
@@ -113,10 +119,14 @@ def _of_device(device: DeviceFacts) -> Iterator[Check]:
     for name in device.flags:
         flag = FLAGS[name]
         if flag.severity in _VERDICTS:
-            yield Check(name, _VERDICTS[flag.severity], None, None, "1", f"{flag.meaning}: device {device.index}")
+            yield Check(
+                name, _VERDICTS[flag.severity], None, None, "1", f"{flag.meaning}: device {device.index}"
+            )
 
 
 def _fits(found: Found) -> Iterator[Check]:
     for fit in found.fits:
         if not fit.published:
-            yield Check(f"fit.{fit.series}", "warn", None, None, "byte/second", f"no line is published: {fit.reason}")
+            yield Check(
+                f"fit.{fit.series}", "warn", None, None, "byte/second", f"no line is published: {fit.reason}"
+            )

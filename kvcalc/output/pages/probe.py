@@ -27,6 +27,8 @@ def page(result: ProbeResult) -> Page:
 
 
 def _title(result: ProbeResult) -> str:
+    if result.kind == "imported":
+        return f"What {result.inputs['tool']} measured"
     names = " and ".join(dict.fromkeys(device.name for device in result.machine.devices))
     what = names or f"{result.machine.environment.cpu}, host and disk only"
     return f"Probe of {what} ({result.level} level, {result.created[:10]})"
@@ -58,26 +60,31 @@ def _fit(fit: SeriesFit) -> tuple[Cell | str, ...]:
 
 def _figures(result: ProbeResult) -> Grid:
     """Return one row a series: its largest size, and of scattered chunks every size."""
-    chosen: dict[tuple[str, float], Measurement] = {}
+    chosen: dict[tuple[str, int | None, float], Measurement] = {}
     for row in result.measurements:
-        key = (row.series, float(row.chunk_bytes) if row.test in ("S1", "Z1") else 0.0)
-        if key not in chosen or row.chunk_bytes * row.n_chunks > chosen[key].chunk_bytes * chosen[key].n_chunks:
+        key = row.series, row.device, float(row.chunk_bytes) if row.test in ("S1", "Z1") else 0.0
+        if (
+            key not in chosen
+            or row.chunk_bytes * row.n_chunks > chosen[key].chunk_bytes * chosen[key].n_chunks
+        ):
             chosen[key] = row
     rows: list[tuple[Cell | str, ...]] = [
         (
-            row.series,
+            row.series if row.device in (None, 0) else f"{row.series} (device {row.device})",
             "" if not row.chunk_bytes else bytes_text(float(row.chunk_bytes)),
             "" if row.n_chunks == 1 else human(float(row.n_chunks), "1"),
             Cell("" if row.bandwidth is None else human(float(row.bandwidth), "byte/second"), "bold"),
             human(float(row.median), "second"),
-            "" if not row.median else human(float(row.mad / row.median), "1", share=True),
+            "" if not row.median or row.mad is None else human(float(row.mad / row.median), "1", share=True),
             "" if row.counted in ("none", "one_way") else row.counted.replace("_", " "),
             ", ".join(row.flags[:_MOST_FLAGS]),
         )
         for row in chosen.values()
     ]
     header = ("series", "size", "pieces", "rate", "median", "scatter", "counted", "flags")
-    return replace(grid("Measured, at the largest size of each series", header, "lrrrrrll", rows), wide="under")
+    return replace(
+        grid("Measured, at the largest size of each series", header, "lrrrrrll", rows), wide="under"
+    )
 
 
 def _checks(result: ProbeResult) -> tuple[Grid, ...]:

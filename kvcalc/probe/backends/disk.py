@@ -105,7 +105,9 @@ def check_folder(folder: Path, size: int, named: bool) -> None:
 
 
 @contextmanager
-def temporary_file(folder: Path, size: int, seed: int, beat: Callable[[], None] = lambda: None) -> Iterator[int]:
+def temporary_file(
+    folder: Path, size: int, seed: int, beat: Callable[[], None] = lambda: None
+) -> Iterator[int]:
     """Give a file of incompressible data, opened for direct reads; it has no name, so nothing is left behind.
 
     Raises

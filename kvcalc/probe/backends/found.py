@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,14 @@ class Devices:
     driver: str | None = None
 
 
+def _torch() -> Any:  # noqa: ANN401 - the module
+    import torch
+
+    return torch
+
+
 def find(
-    load: Callable[[], Any] = lambda: import_module("torch"),
+    load: Callable[[], Any] = _torch,
     environment: Sequence[tuple[str, str]] | None = None,
     root: Path = Path("/"),
 ) -> Devices:

@@ -84,7 +84,9 @@ def buffer_size(cache: float | None, available: float) -> int:
     wanted = max(LEAST_BUFFER, CACHE_MULTIPLE * int(cache or 0))
     wanted = 1 << (wanted - 1).bit_length()
     if 2 * wanted > MOST_OF_FREE * available:
-        raise UnavailableError(f"two buffers of {wanted / 1e9:.3g} GB are more than a quarter of the free memory")
+        raise UnavailableError(
+            f"two buffers of {wanted / 1e9:.3g} GB are more than a quarter of the free memory"
+        )
     return wanted
 
 

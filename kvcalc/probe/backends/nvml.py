@@ -111,7 +111,7 @@ class Nvml:
         clock = self.ask("nvmlDeviceGetMaxClockInfo", getattr(self._library, "NVML_CLOCK_MEM", 2))
         if not width or not clock or int(width) < HBM_WIDTH:
             return None
-        return 2.0 * clock * 1e6 * width / 8
+        return float(2.0 * clock * 1e6 * width / 8)
 
     def flag(self, name: str) -> bool | None:
         """Return a mode that is on or off; calls return the current one, or current and pending."""

@@ -9,7 +9,19 @@ LANE = {1: 0.25e9, 2: 0.5e9, 3: 8e9 * 128 / 130 / 8, 4: 16e9 * 128 / 130 / 8, 5:
 128b/130b code, headers included (PCI Express Base Specification)."""
 LANE |= {6: 64e9 * 242 / 256 / 8}  # generation 6 sends flits of 256 bytes, 242 of them with data
 
-_SPEEDS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32": 5, "32.0": 5, "64": 6, "64.0": 6}
+_SPEEDS = {
+    "2.5": 1,
+    "5": 2,
+    "5.0": 2,
+    "8": 3,
+    "8.0": 3,
+    "16": 4,
+    "16.0": 4,
+    "32": 5,
+    "32.0": 5,
+    "64": 6,
+    "64.0": 6,
+}
 SYSFS = Path("/sys/bus/pci/devices")
 _MOST_HOPS = 16
 

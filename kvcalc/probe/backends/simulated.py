@@ -5,7 +5,6 @@ a minute of measuring takes a moment.  Content is a mark that travels with each 
 verifies.
 """
 
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -240,11 +239,15 @@ class SimulatedDevice:
 
         return work
 
-    def gather(self, pool: SimulatedBuffer, chunk: int, order: Sequence[int], target: SimulatedBuffer) -> Work:
+    def gather(
+        self, pool: SimulatedBuffer, chunk: int, order: Sequence[int], target: SimulatedBuffer
+    ) -> Work:
         """Return work that collects chunks."""
         return self._moved(2.0 * chunk * len(order), target, pool)
 
-    def scatter(self, source: SimulatedBuffer, chunk: int, order: Sequence[int], pool: SimulatedBuffer) -> Work:
+    def scatter(
+        self, source: SimulatedBuffer, chunk: int, order: Sequence[int], pool: SimulatedBuffer
+    ) -> Work:
         """Return work that spreads chunks."""
         return self._moved(2.0 * chunk * len(order), pool, source)
 

@@ -1,4 +1,4 @@
-"""A device that torch drives: CUDA, ROCm, Intel XPU, Apple MPS; the CPU stands in where tests have no other."""
+"""A device that torch drives: CUDA, ROCm, Intel XPU, Apple MPS; in tests the CPU stands in."""
 
 import ctypes
 import mmap
@@ -17,7 +17,9 @@ from kvcalc.probe.timing import Queue, Work
 
 PIECE = 64 * 2**20
 """Bytes that are filled or compared at once [byte], so that neither needs a second large buffer."""
-ODD = -7046029254386353131  # 2**64 over the golden ratio, as a signed number: a counter times it never repeats
+ODD = (
+    -7046029254386353131
+)  # 2**64 over the golden ratio, as a signed number: a counter times it never repeats
 FP8_FROM = 8.9
 """Compute capability from which a GPU converts fp8 in hardware [1]."""
 PAGE = mmap.PAGESIZE
@@ -105,7 +107,7 @@ class TorchDevice:
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and self.kind != "cpu":
             empty()
-        # torch hands pinned blocks out again wherever they lie; a fresh one takes the place that is asked for.
+        # torch hands pinned blocks out again wherever they lie; a fresh one lies where it is asked for.
         forget = getattr(getattr(self.torch, "_C", None), "_host_emptyCache", None)
         if forget is not None and self.kind == "cuda":
             forget()
@@ -142,7 +144,7 @@ class TorchDevice:
         raise UnavailableError(f"no mechanism {mechanism}")
 
     def _stream(self) -> int:
-        return int(self._module.current_stream(self.index).cuda_stream)
+        return int(self.module.current_stream(self.index).cuda_stream)
 
     def _rows(self, buffer: Any, chunk: int) -> Any:  # noqa: ANN401
         return buffer.view(self.torch.int64).view(-1, chunk // 8)

@@ -27,7 +27,13 @@ def _at(quick: float | None, default: float, full: float) -> Mapping[str, float]
 
 TESTS: tuple[Test, ...] = (
     Test("F", "facts of machine, devices and links", "facts", "nothing", _at(2, 2, 2)),
-    Test("O1", "what a launch, an event, a wait and a copy call cost the CPU", "overheads", "device", _at(2, 3, 5)),
+    Test(
+        "O1",
+        "what a launch, an event, a wait and a copy call cost the CPU",
+        "overheads",
+        "device",
+        _at(2, 3, 5),
+    ),
     Test("H1", "host to device and back, pinned, by size", "link", "device", _at(8, 24, 40)),
     Test("H2", "the same from pageable memory", "pageable", "device", _at(3, 6, 10)),
     Test("H3", "both directions at once", "duplex", "device", _at(3, 6, 10)),

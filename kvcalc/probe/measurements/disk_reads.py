@@ -25,7 +25,10 @@ def run(session: Session) -> None:
     size = options.file_size // (4 * MIB) * (4 * MIB)
     check_folder(options.disk, size, options.disk_named)
     session.disk = facts_of(options.disk, size)
-    flags = [*(["small_file"] if size < GOOD_FILE else []), *(["virtual_disk"] if session.disk.virtual else [])]
+    flags = [
+        *(["small_file"] if size < GOOD_FILE else []),
+        *(["virtual_disk"] if session.disk.virtual else []),
+    ]
     depths = QUICK_DEPTHS if session.quick else DEPTHS
     session.beat("writing the file")
     with temporary_file(options.disk, size, options.seed) as handle:
@@ -33,7 +36,9 @@ def run(session: Session) -> None:
             _depth(session, handle, size, depth, tuple(flags), 1 / (len(depths) - done))
 
 
-def _depth(session: Session, handle: int, size: int, depth: int, flags: tuple[str, ...], share: float) -> None:
+def _depth(
+    session: Session, handle: int, size: int, depth: int, flags: tuple[str, ...], share: float
+) -> None:
     seed = session.options.seed
     readers = [DiskReads(handle, size, block, depth, seed) for block in SIZES]
     steps = []

@@ -1,4 +1,4 @@
-"""F: facts, before anything is loaded; they are read again at the end, when the link has been seen at work."""
+"""F: facts, before anything is loaded; they are read again when the link has been seen at work."""
 
 from kvcalc.probe.session import Session
 

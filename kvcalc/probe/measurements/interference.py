@@ -29,7 +29,7 @@ def run(session: Session) -> None:
     copy = partial(device.copy, memory, host)
     for name, (work, traffic) in compute.items():
         session.beat(f"copy beside {name}")
-        counts = [_count(queue, one) for queue, one in zip(queues, (copy, work), strict=True)]
+        counts = [_count(queues[0], copy), _count(queues[1], work)]
         for beside in (False, True):
             rounds = [
                 _round(device, queues, (copy, work), counts, beside) for _ in range(session.options.samples)
@@ -49,7 +49,11 @@ def _count(queue: Queue, work: Work) -> int:
 
 
 def _round(
-    device: Accelerator, queues: tuple[Queue, Queue], works: tuple[Work, Work], counts: list[int], beside: bool
+    device: Accelerator,
+    queues: tuple[Queue, Queue],
+    works: tuple[Work, Work],
+    counts: list[int],
+    beside: bool,
 ) -> tuple[float, float]:
     """Return the time of one copy and of one operation, from one run of both, together or in turn."""
     first, second = queues

@@ -109,7 +109,7 @@ def _cases(session: Session) -> Iterator[tuple[str, str, str]]:
         for mechanism in MECHANISMS:
             if mechanism in _FULL_ONLY and not session.full:
                 continue
-            orders = ("runs",) if mechanism == "merged" else ("random",)
+            orders: tuple[str, ...] = ("runs",) if mechanism == "merged" else ("random",)
             if session.full and mechanism != "merged":
                 orders = ("sequential", "random", "runs")
             for order in orders:
