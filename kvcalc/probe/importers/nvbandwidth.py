@@ -251,6 +251,6 @@ def _one_case(case: Any, text: str, name: str, matrices: list[Matrix], notes: li
     cells = []
     for row in rows:
         cells.append(
-            tuple(_cell(str(cell), name, line_of(text, json.dumps(cell), json.dumps(test))) for cell in row)
+            tuple(_cell(str(cell), name, line_of(text, json.dumps(cell))) for cell in row)
         )
     matrices.append(Matrix(test, str(case.get("bandwidth_description", "")), tuple(cells), line))

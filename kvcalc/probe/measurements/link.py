@@ -16,7 +16,7 @@ def run(session: Session) -> None:
     device = session.device
     most = session.host_memory(QUICK_MOST if session.quick else GIB)
     sizes = sorted(size for size in SIZES if size <= most)
-    host, memory = device.host(most, pinned=True), device.memory(most)
+    host, memory = device.host(sizes[-1], pinned=True), device.memory(sizes[-1])
     bound = device.facts().link.bound
     timer = DeviceTimer(device.queue())
     with device.watched():
