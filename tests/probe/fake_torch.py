@@ -1,7 +1,7 @@
 """What `kvcalc.probe` calls of torch, on numpy: a device whose copies are done when the queue is waited for.
 
-It stands in where torch is not installed, as in CI, and for the calls of torch.cuda that torch's CPU build has
-not.  Content is real, so that verification verifies; addresses are real, so that a copy by address is one.
+It stands in where torch is not installed, as in CI, and for the calls of torch.cuda that torch on a CPU
+has not.  Content is real, so that verification verifies; addresses are real, so that a copy by address is one.
 """
 
 from contextlib import contextmanager
@@ -129,7 +129,7 @@ def index_select(source, axis, index, out):
     out.array[...] = source.array[index.array]
 
 
-def sum(source, dim, out):  # noqa: A001 - torch's name
+def sum(source, dim, out):
     out.array[...] = source.array.view(np.int32).sum(axis=dim)
 
 

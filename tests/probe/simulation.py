@@ -8,7 +8,10 @@ from kvcalc.probe.timing import DeviceTimer
 COPIES = 12  # at most in one sample: enough for the clock that a simulation has
 
 
-def measured(behaviour, samples=9, sizes=tuple(sorted(SIZES)), bound=None):
+LADDER = tuple(sorted(SIZES))
+
+
+def measured(behaviour, samples=9, sizes=LADDER, bound=None):
     """Return the rows and the fit of one direction of a device that behaves so."""
     device = SimulatedDevice(behaviour)
     queue = device.queue()

@@ -1,4 +1,4 @@
-"""A whole probe of a simulated machine: what each test leaves, and what goes wrong in one leaves the others."""
+"""A whole probe of a simulated machine: what each test leaves, and that one which fails loses no other."""
 
 import json
 from dataclasses import replace

@@ -29,7 +29,7 @@ def test_quantiles_of_student_are_those_of_the_table(two_tailed, freedom, expect
 
 @pytest.mark.parametrize(("count", "rank"), [(9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (25, 8)])
 def test_the_interval_of_a_median_is_that_of_the_sign_test(count, rank):
-    # Table of ranks for a 95 % interval of the median (Conover, Practical Nonparametric Statistics, table A3).
+    # Ranks for a 95 % interval of the median (Conover, Practical Nonparametric Statistics, table A3).
     low, high = statistics.median_interval(np.arange(1.0, count + 1))
     assert (low, high) == (rank, count + 1 - rank)
 

@@ -250,7 +250,5 @@ def _one_case(case: Any, text: str, name: str, matrices: list[Matrix], notes: li
         refuse(name, line, f"{test}: the rows of bandwidth_matrix differ in length, or are too many")
     cells = []
     for row in rows:
-        cells.append(
-            tuple(_cell(str(cell), name, line_of(text, json.dumps(cell))) for cell in row)
-        )
+        cells.append(tuple(_cell(str(cell), name, line_of(text, json.dumps(cell))) for cell in row))
     matrices.append(Matrix(test, str(case.get("bandwidth_description", "")), tuple(cells), line))
