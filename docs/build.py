@@ -23,6 +23,7 @@ PAGES = (
     "json",
     "accuracy",
     "quota",
+    "probe",
     "peers",
 )
 """Names of the pages; the writer of each has the same name, with `_page` behind it."""

@@ -18,6 +18,7 @@ PAGES = {
     "hardware": "the machines, each value marked by how it is known",
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
+    "probe": "what a probe measures, how, and when it refuses a figure",
     "accuracy": "how often kvcalc equals what engines allocate and print",
     "peers": "other calculators on the same models",
 }

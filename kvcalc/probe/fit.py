@@ -40,7 +40,7 @@ LEAST_PIECE = 2
 """Sizes that the lower of two pieces needs [1]; the upper one needs one more."""
 FLAT = 0.03
 """Share of the time that a fixed part may take at the smallest size of a plateau, as caps have one [1]."""
-ALPHA = 0.03
+ALPHA = 0.04
 """Chance at which either of t0 and B may lie outside of its interval [1]: both lie inside in 95 of 100
 series, since they err together (`benchmarks/probe_coverage.py` counts it)."""
 

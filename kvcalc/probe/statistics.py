@@ -149,7 +149,8 @@ def is_bimodal(times: NDArray[np.float64]) -> bool:
     at = splits[int(np.argmin(inside))]
     apart = float(ordered[at:].mean() - ordered[:at].mean())
     within = math.sqrt(float(min(inside)) / count)
-    clear = float(np.interp(count, *zip(*MODES_CLEAR, strict=True)))
+    counts, distances = zip(*MODES_CLEAR, strict=True)
+    clear = float(np.interp(float(count), counts, distances))
     return apart > MODES_APART * float(np.median(ordered)) and apart > clear * within
 
 

@@ -1,7 +1,7 @@
 """What `kvcalc.probe` calls of torch, on numpy: a device whose copies are done when the queue is waited for.
 
-It stands in where torch is not installed, as in CI, and for the calls of torch.cuda that torch on a CPU
-has not.  Content is real, so that verification verifies; addresses are real, so that a copy by address is one.
+It stands in where torch is not installed, as in CI, and for the calls of torch.cuda that torch has not on
+a CPU.  Content is real, so that verification verifies; addresses are real, so that a copy by address is one.
 """
 
 from contextlib import contextmanager
