@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kvcalc.eviction.simulate_answer import evict_simulate
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
+    from kvcalc.probe.command import probe_machine
+    from kvcalc.probe.imported import probe_import
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
     from kvcalc.results import KVResult, PlanResult, RestoreResult
@@ -67,6 +69,8 @@ _HOME = {
     "plan": "api",
     "plan_batch": "api",
     "plan_frame": "api",
+    "probe_import": "probe.imported",
+    "probe_machine": "probe.command",
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
     "restore": "api",
@@ -105,6 +109,8 @@ __all__ = [
     "plan",
     "plan_batch",
     "plan_frame",
+    "probe_import",
+    "probe_machine",
     "quota_reclaim",
     "quota_show",
     "restore",

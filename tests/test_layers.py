@@ -37,7 +37,7 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
-FACADES += ("probe.asked", "probe.imported", "probe.__main__")
+FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

@@ -43,64 +43,69 @@ def page() -> str:
     return document(
         "Probe",
         "the code in `kvcalc/probe`",
-        f"`kvcalc probe` measures this machine and writes evidence (`probe.json`) and a hardware profile "
-        f"(`probe.yaml`) that `--on ./probe.yaml` takes. **{NOT_VERIFIED}** `tests/gpu/check.sh` runs "
-        f"it on one "
-        "GPU, checks what it found, and leaves both files in `hardware/probes`.",
-        "A machine with Python, numpy and torch alone runs `python -m kvcalc.probe`; the profile it "
-        "writes is "
-        "JSON, which is valid YAML. Without torch or a GPU host memory and disk are measured, and "
-        "the CPU is the "
-        "device of the profile. Intel XPU and Apple MPS use the same calls of torch and are untested.",
+        _INTRO.format(not_verified=NOT_VERIFIED),
+        _BARE,
         "## What is measured",
         f"Samples of each size: {', '.join(counts)}. The last columns are the deadlines in seconds.",
         table(["test", "measures", "needs", *SAMPLES], tests, "lllrrr"),
         "## How it is timed",
         _TIMING,
         "## When a line is published",
-        "t(s) = t0 + s/B is fitted to the medians with weights of equal relative error. It is "
-        "published only where "
-        "every gate holds; else the table of sizes stands alone, and the profile has the rate at the "
-        "largest size.",
+        _LINE,
         table(["gate", "asked"], [list(map(prose, gate)) for gate in _GATES]),
         *_coverage(),
         "## Flags",
         table(["flag", "severity", "meaning"], flags),
         "## Usual ranges",
-        "A figure outside passes with a warning, and one below the second limit fails; provisional "
-        "ranges may only "
-        "warn.",
+        _RANGES,
         table(["check", "usual", "fails below", "where from"], [_range(row) for row in expected()]),
         "## The profile, and what a plan says of it",
         _PROFILE,
         "## Other tools",
-        "`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A "
-        "cells, waived "
-        "tests, numbers of CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it "
-        "writes a calibrated "
-        "profile. A broken file is refused with its line. `kvcalc probe compare A B` says which "
-        "figures of two "
-        "evidence files differ by more than both intervals allow.",
+        _TOOLS,
         "## What is not in the files",
-        "No host name, user, serial number, device UUID, bus address or path. The evidence follows "
-        "[a JSON Schema](../kvcalc/schemas/probe-1.json); a killed probe leaves a valid one with "
-        "`complete: false`.",
+        _REDACTED,
     )
 
 
-_TIMING = """Links and kernels are timed by events on a queue of their own, which is held until all copies of a
-sample are in it; a sample whose start has passed before is repeated with a longer hold, else flagged
-`launch_bound` and kept out of the fit. Scattered copies, pinning, host memory and disk are timed by the host's
-clock, with the time that queueing took beside it. Sizes are sampled in turns, one sample of each in a pass, after
-a warm-up that ends when three medians agree within 2 %. Content is compared after the timed part, with the target
-spoiled before; a size whose content is wrong is in no fit. Medians have MADs and 95 % intervals, and all samples
-are kept."""
+_INTRO = """`kvcalc probe` measures this machine and writes evidence (`probe.json`) and a hardware
+profile (`probe.yaml`) that `--on ./probe.yaml` takes. **{not_verified}** `tests/gpu/check.sh` runs it
+on one GPU in under three minutes, checks what it found, and leaves both files in `hardware/probes`."""
 
-_PROFILE = """Measured values are `measured`, with their range, and keep the value that they stand instead of under
-`before`. Peaks, power and efficiencies are quoted from the built-in profile that the device's name and memory
-point to (`--base` names another). Decode's share of the data sheet's bandwidth is restated on the measured one,
-so that their product stays, at most all of it. `kvcalc plan` on such a profile shows every verdict with the values
-before and with the measured ones, and what is still assumed (`calibration` in its JSON)."""
+_BARE = """A machine with Python, numpy and torch alone runs `python -m kvcalc.probe`; the profile it
+writes is JSON, which is valid YAML. Without torch or a GPU host memory and disk are measured, and the
+CPU is the device of the profile. Intel XPU and Apple MPS use the same calls of torch and are untested."""
+
+_TIMING = """Links and kernels are timed by events on a queue of their own, which is held until all
+copies of a sample are in it; a sample whose start has passed before is repeated with a longer hold,
+else flagged `launch_bound` and kept out of the fit. Scattered copies, pinning, host memory and disk are
+timed by the host's clock, with the time that queueing took beside it. Sizes are sampled in turns, one
+sample of each in a pass, after a warm-up that ends when three medians agree within 2 %. Content is
+compared after the timed part, with the target spoiled before; a size whose content is wrong is in no
+fit. Medians have MADs and 95 % intervals, and all samples are kept."""
+
+_LINE = """t(s) = t0 + s/B is fitted to the medians with weights of equal relative error. It is
+published only where every gate holds; else the table of sizes stands alone, and the profile has the
+rate at the largest size."""
+
+_RANGES = """A figure outside of the usual range warns, and one below the second limit fails;
+provisional ranges only warn."""
+
+_PROFILE = """Measured values are `measured`, with their range, and keep the value that they stand
+instead of under `before`. Peaks, power and efficiencies are quoted from the built-in profile that the
+device's name and memory point to (`--base` names another). Decode's share of the data sheet's bandwidth
+is restated on the measured one, so that their product stays, at most all of it. `kvcalc plan` on such a
+profile shows every verdict with the values before and with the measured ones, and what is still assumed
+(`calibration` in its JSON)."""
+
+_TOOLS = """`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A
+cells, waived tests, CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it writes a
+calibrated profile. A broken file is refused with its line. `kvcalc probe compare A B` says which
+figures of two evidence files differ by more than both intervals allow."""
+
+_REDACTED = """No host name, user, serial number, device UUID, bus address or path. The evidence
+follows [a JSON Schema](../kvcalc/schemas/probe-1.json); a killed probe leaves a valid file with
+`complete: false`."""
 
 
 def _seconds(test: Any, level: str) -> str:  # noqa: ANN401
@@ -130,11 +135,11 @@ def _coverage() -> list[str]:
     ]
     faults = [[code(row["flag"]), f"{row['flagged']:.1%}", f"{row['refused']:.1%}"] for row in body["faults"]]
     trials = body["coverage"][0]["trials"]
+    lead = f"""`benchmarks/probe_coverage.py`: {trials} simulated links for each row, with t0 of 2 to 20 us
+and B of 3 to 100 GB/s drawn at random. The last column is the widest half-width of any interval."""
     return [
         "### How often the intervals are right",
-        f"`benchmarks/probe_coverage.py`: {trials} simulated links for each row, with t0 of 2 to 20 "
-        f"us and B of 3 to "
-        "100 GB/s drawn at random. The last column is the widest half-width of any interval.",
+        lead,
         table(
             ["samples", "noise", "published", "t0 inside", "B inside", "both inside", "widest"],
             rows,

@@ -104,7 +104,7 @@ def probe(
         max_seconds=None if max_seconds is None else _quantity(max_seconds, "--max-seconds", "second"),
         seed=_whole(seed, "--seed", MOST_SEED),
         pieces=_pieces(model, engine, tp),
-        model=model,
+        model=_model_name(model),
     )
     with line() as tell:
         result = measure(options, Places(evidence, profile, base), tell)
@@ -126,6 +126,12 @@ def _pieces(model: str | None, engine: str | None, tp: str | None) -> Mapping[st
     told = {"engine": (engine, "--engine"), "tp": (tp, "--tp")}
     said = {name: Said(value, where) for name, (value, where) in told.items() if value is not None}
     return pieces_of(Question(model, None, said, {}, {}))
+
+
+def _model_name(model: str | None) -> str | None:
+    from kvcalc.probe.asked import model_name
+
+    return model_name(model)
 
 
 def _whole(text: str, option: str, most: int) -> int:

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kvcalc.catalog.scenarios import Question
 from kvcalc.errors import KvcalcError
+from kvcalc.probe.asked import model_name, pieces_of
 from kvcalc.probe.command import Places, probe, status_of
 from kvcalc.probe.options import EVIDENCE, LEVELS, NOT_VERIFIED, PROFILE, Options
 from kvcalc.probe.progress import line
@@ -46,12 +48,7 @@ def parser() -> argparse.ArgumentParser:
 def options_of(said: argparse.Namespace) -> Options:
     """Return what was asked for."""
     level = "quick" if said.quick else "full" if said.full else said.level
-    pieces = {}
-    if said.model is not None:
-        from kvcalc.catalog.scenarios import Question
-        from kvcalc.probe.asked import pieces_of
-
-        pieces = dict(pieces_of(Question(said.model, None, {}, {}, {})))
+    pieces = pieces_of(Question(said.model, None, {}, {}, {}))
     return Options(
         level=level,
         tests=tuple(name.upper() for name in said.test),
@@ -63,7 +60,7 @@ def options_of(said: argparse.Namespace) -> Options:
         max_seconds=said.max_seconds,
         seed=said.seed,
         pieces=pieces,
-        model=said.model,
+        model=model_name(said.model),
     )
 
 

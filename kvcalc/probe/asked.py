@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kvcalc.catalog import hardware as machines
+from kvcalc.catalog.paths import is_path
 from kvcalc.catalog.scenarios import Question, engine_settings
 from kvcalc.engines import lay_out
 from kvcalc.engines.layout import Layout
@@ -37,6 +38,18 @@ def pieces_of(question: Question) -> Mapping[str, float]:
     layout = lay_out(models.load(question.model).shape, engine_settings(question))
     found = {"layer": layer_bytes(layout), "block": block_bytes(layout), "chunk": _chunk(layout)}
     return {name: size for name, size in found.items() if 0 < size <= LARGEST_PIECE}
+
+
+def model_name(given: str | None) -> str | None:
+    """Return what evidence may say of a model: its name or hub id; of a file, that it was one.
+
+    >>> model_name("llama-3.1-8b"), model_name("./secret/config.json")
+    ('llama-3.1-8b', 'a file')
+    """
+    if given is None or not is_path(given):
+        return given
+    is_hub_id = given.count("/") == 1 and given[0] not in "./~" and not Path(given).exists()
+    return given if is_hub_id else "a file"
 
 
 def _chunk(layout: Layout) -> float:

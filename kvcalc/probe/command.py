@@ -2,13 +2,15 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 
+from kvcalc.catalog.scenarios import Question
 from kvcalc.errors import KvcalcError
-from kvcalc.probe.asked import base_of
+from kvcalc.probe.asked import base_of, model_name, pieces_of
 from kvcalc.probe.backends.found import Devices, find
 from kvcalc.probe.files import check_target, write_evidence
 from kvcalc.probe.options import EVIDENCE, PROFILE, Options
@@ -75,6 +77,39 @@ def _with_profile(result: ProbeResult, places: Places) -> ProbeResult:
         return replace(result, warnings=(*result.warnings, str(error)))
     write_text(places.profile, text)
     return replace(result, profile=places.profile)
+
+
+def probe_machine(
+    level: str = "default",
+    *,
+    tests: Sequence[str] = (),
+    model: str | None = None,
+    host_only: bool = False,
+    disk: str | None = None,
+    evidence: str | None = None,
+    profile: str | None = None,
+) -> ProbeResult:
+    """Answer what this machine's links really deliver, as `kvcalc probe` does; writes only what is named.
+
+    Parameters
+    ----------
+    level : quick, default or full
+    tests : ids such as H1; all of the level when empty
+    model : whose pieces of KV are moved in S1: a name or a path
+    host_only : whether to leave GPUs alone
+    disk : folder of the disk test; the current one when None
+    evidence, profile : files to write
+    """
+    options = Options(
+        level=level,
+        tests=tuple(tests),
+        host_only=host_only,
+        disk=Path(disk or "."),
+        disk_named=disk is not None,
+        pieces=pieces_of(Question(model, None, {}, {}, {})),
+        model=model_name(model),
+    )
+    return probe(options, Places(evidence, profile))
 
 
 @contextmanager

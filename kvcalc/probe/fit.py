@@ -40,7 +40,7 @@ LEAST_PIECE = 2
 """Sizes that the lower of two pieces needs [1]; the upper one needs one more."""
 FLAT = 0.03
 """Share of the time that a fixed part may take at the smallest size of a plateau, as caps have one [1]."""
-ALPHA = 0.04
+ALPHA = 0.033
 """Chance at which either of t0 and B may lie outside of its interval [1]: both lie inside in 95 of 100
 series, since they err together (`benchmarks/probe_coverage.py` counts it)."""
 
@@ -246,13 +246,8 @@ def _line(size: NDArray[np.float64], time: NDArray[np.float64], noise: NDArray[n
     """Return the line of least relative residuals; the weights are those of the fitted times."""
     scale = float(size.max())
     design = np.column_stack([np.ones_like(size), size / scale])
-    fitted = time
-    for _ in range(_ROUNDS):
-        weight = 1 / np.where(fitted > 0, fitted, time) / noise
-        solution, *_ = np.linalg.lstsq(design * weight[:, None], time * weight, rcond=None)
-        fitted = design @ solution
-    weight = 1 / np.where(fitted > 0, fitted, time) / noise
-    residuals = (time - fitted) * weight
+    solution, weight = _solved(size / scale, time, noise)
+    residuals = (time - design @ solution) * weight
     errors = _errors(design * weight[:, None], residuals)
     wide = t_quantile(ALPHA, max(1, len(size) - 2))
     mean = float(np.average(time, weights=weight**2))
@@ -265,6 +260,29 @@ def _line(size: NDArray[np.float64], time: NDArray[np.float64], noise: NDArray[n
         residuals=residuals * noise,
         r_squared=1 - float(np.sum(residuals**2)) / total if total > 0 else 0.0,
     )
+
+
+def _solved(
+    x: NDArray[np.float64], time: NDArray[np.float64], noise: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return intercept and slope by the normal equations, and the weights that they were found with."""
+    fitted = time
+    for _ in range(_ROUNDS):
+        weight = 1 / np.where(fitted > 0, fitted, time) / noise
+        w = weight**2
+        total, first, second = w.sum(), (w * x).sum(), (w * x * x).sum()
+        plain, crossed = (w * time).sum(), (w * x * time).sum()
+        solution = np.array([second * plain - first * crossed, total * crossed - first * plain])
+        solution /= total * second - first**2
+        fitted = solution[0] + solution[1] * x
+    return solution, 1 / np.where(fitted > 0, fitted, time) / noise
+
+
+def _cost(size: NDArray[np.float64], time: NDArray[np.float64], noise: NDArray[np.float64]) -> float:
+    """Return the sum of squared relative residuals of the line through some sizes."""
+    x = size / size.max()
+    solution, weight = _solved(x, time, noise)
+    return float(np.sum(((time - solution[0] - solution[1] * x) * weight * noise) ** 2))
 
 
 def _errors(weighted: NDArray[np.float64], residuals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -295,16 +313,14 @@ def _pieces(
     size: NDArray[np.float64], time: NDArray[np.float64], noise: NDArray[np.float64], line: _Line
 ) -> tuple[tuple[Piece, ...], bool]:
     """Return the two pieces that fit clearly better than one line, and whether the upper one is a cap."""
-    best: tuple[float, int, _Line, _Line] | None = None
-    for at in range(LEAST_PIECE, len(size) - LEAST_PIECE):
-        lower, upper = (_line(size[part], time[part], noise[part]) for part in (slice(at), slice(at, None)))
-        cost = lower.cost + upper.cost
-        if best is None or cost < best[0]:
-            best = cost, at, lower, upper
     freedom = len(size) - 4
-    if best is None or freedom < 1:
+    if freedom < 1:
         return (), False
-    cost, at, lower, upper = best
+    cost, at = min(
+        (_cost(size[:at], time[:at], noise[:at]) + _cost(size[at:], time[at:], noise[at:]), at)
+        for at in range(LEAST_PIECE, len(size) - LEAST_PIECE)
+    )
+    lower, upper = (_line(size[part], time[part], noise[part]) for part in (slice(at), slice(at, None)))
     better = (line.cost - cost) / 2 / max(cost / freedom, 1e-30)
     if better < KNEE_F or float(np.max(np.abs(line.residuals))) < LEAST_OFF:
         return (), False

@@ -38,6 +38,9 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "link_degraded": Flag("fail", "the link trains to less than it can, or a hop before it does"),
         "link_unknown": Flag("note", "neither driver nor kernel says what the link is"),
         "replays": Flag("fail", "the link repeated packets while it copied: a bad slot, riser or cable"),
+        "shared_link": Flag(
+            "warn", "devices that copy at once share what one has alone: a switch or the host"
+        ),
         "throttled": Flag("warn", "clocks were held down while it was measured"),
         "shared": Flag("warn", "another process uses the device"),
         "mig": Flag("warn", "a slice of a GPU: fewer copy engines and a part of the memory"),

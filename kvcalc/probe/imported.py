@@ -21,6 +21,18 @@ MOST_BYTES = 16 * 2**20
 """Largest file that is read [byte]."""
 
 
+def probe_import(file: str, profile: str | None = None, base: str | None = None) -> ProbeResult:
+    """Answer what nvbandwidth or fio measured, as `kvcalc probe import` does.
+
+    Parameters
+    ----------
+    file : nvbandwidth's text or JSON, or fio's JSON
+    profile : where to write a calibrated profile
+    base : built-in profile that is calibrated; by the device's name when None
+    """
+    return imported(file, None, profile, base)
+
+
 def imported(
     file: str, evidence: str | None = None, profile: str | None = None, base: str | None = None
 ) -> ProbeResult:

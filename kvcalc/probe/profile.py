@@ -8,13 +8,22 @@ assumption that says so; nothing is filled in silently.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from kvcalc.errors import ProfileError
 from kvcalc.probe.derive import link_rate
+from kvcalc.probe.profile_entries import (
+    BEFORE,
+    Entry,
+    around,
+    entry_of,
+    flop_rate_text,
+    number,
+    rate_text,
+    time_text,
+)
 from kvcalc.probe.results import DeviceFacts, Measurement, ProbeResult, SeriesFit
 from kvcalc.probe.session import usable
-from kvcalc.profiles import Hardware, Link, Provenance
+from kvcalc.profiles import Hardware, Link
 
 SCHEMA = "kvcalc.hardware/1"
 SOURCE = "probe"
@@ -34,8 +43,6 @@ CPU_PRIORS: Mapping[str, tuple[float, float, float]] = {
     "decode_efficiency": (0.6, 0.8, 1.0),
 }
 """The same of a CPU, as shares of its measured matrix rate and copy traffic [1]."""
-
-Entry = dict[str, Any]
 
 
 def profile_of(result: ProbeResult, base: Hardware | None = None) -> Entry:
@@ -163,16 +170,19 @@ class _Writer:
         if row is None or row.operations is None:
             return {}
         operations = float(row.operations)
-        entry = self._said(_flop_rate(operations / float(row.median)), "measured", "of matrix products")
+        entry = self._said(flop_rate_text(operations / float(row.median)), "measured", "of matrix products")
         if row.median_range is not None:
             ends = [operations / float(end) for end in row.median_range]
-            entry["range"] = _around(operations / float(row.median), ends, _flop_rate)
+            entry["range"] = around(operations / float(row.median), ends, flop_rate_text)
         return {row.series.partition(".")[2]: entry}
 
     def _link(self, direction: str, device: DeviceFacts) -> Entry:
         section = {"h2d": "host_to_device", "d2h": "device_to_host"}[direction]
         base: Link | None = getattr(self.base, section) if self.base is not None else None
         rate = self._link_bandwidth(direction)
+        inside = self._row("memory.copy") if device.integrated else None
+        if rate is None and base is None and inside is not None:
+            rate = self._measured(inside, scale=0.5, note="one memory: bytes copied once")
         if rate is None and base is None:
             raise ProfileError(
                 f"no profile: copies {direction} from pinned memory were not measured (test H1)"
@@ -180,12 +190,14 @@ class _Writer:
         link = device.link
         nominal = self._quoted(f"{section}.nominal")
         if link.bound is not None and nominal is None:
-            nominal = self._said(_rate(float(link.bound)), "derived", "by generation and width of the link")
+            nominal = self._said(
+                rate_text(float(link.bound)), "derived", "by generation and width of the link"
+            )
         if nominal is None and rate is not None:
             nominal = {**rate, "kind": "derived", "note": "the link is not known; its rate as measured"}
         via = base.via if base else _via(device)
         if rate is not None and base is None and link.bound is not None:
-            rate["before"] = {"value": _rate(float(link.bound)), "kind": "derived", "from": SOURCE}
+            rate["before"] = {"value": rate_text(float(link.bound)), "kind": "derived", "from": SOURCE}
         found: Entry = {
             "via": via,
             "bandwidth": self._instead(f"{section}.bandwidth", rate),
@@ -198,8 +210,10 @@ class _Writer:
     def _link_bandwidth(self, direction: str) -> Entry | None:
         fit = self._fit(f"{direction}.pinned")
         if fit is not None and fit.bandwidth is not None and fit.bandwidth_range is not None:
-            entry = self._said(_rate(float(fit.bandwidth)), "measured", "B of t0 + s/B, pinned host memory")
-            entry["range"] = _around(fit.bandwidth, fit.bandwidth_range, _rate)
+            entry = self._said(
+                rate_text(float(fit.bandwidth)), "measured", "B of t0 + s/B, pinned host memory"
+            )
+            entry["range"] = around(fit.bandwidth, fit.bandwidth_range, rate_text)
             return entry
         if link_rate(direction, self.result.measurements, self.result.fits) is None:
             return None
@@ -214,8 +228,8 @@ class _Writer:
         fit = self._fit(series)
         if fit is None or fit.t0 is None or fit.t0_range is None:
             return None
-        entry = self._said(_time(float(fit.t0)), "measured", note)
-        entry["range"] = _around(fit.t0, fit.t0_range, _time)
+        entry = self._said(time_text(float(fit.t0)), "measured", note)
+        entry["range"] = around(fit.t0, fit.t0_range, time_text)
         return entry
 
     def _host(self) -> Entry:
@@ -239,10 +253,10 @@ class _Writer:
         if small:
             one = min(small, key=lambda row: row.in_flight)
             entry = self._said(
-                _time(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B"
+                time_text(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B"
             )
             if one.median_range is not None:
-                entry["range"] = _around(one.median, one.median_range, _time)
+                entry["range"] = around(one.median, one.median_range, time_text)
             found["latency"] = entry
             most = max(small, key=lambda row: float(row.bandwidth or 0))
             count = f"{float(most.bandwidth or 0) / float(most.chunk_bytes):.6g}/s"
@@ -269,7 +283,7 @@ class _Writer:
     def _restated(self, share: Entry, measured: Entry) -> Entry:
         """Return a share of the data sheet's bandwidth as one of the measured: their product stays."""
         assert self.base is not None
-        ratio = self.base.device.bandwidth / _number(measured["value"])
+        ratio = self.base.device.bandwidth / number(measured["value"])
         told = [
             min(1.0, float(value) * ratio) for value in (share["range"][0], share["value"], share["range"][1])
         ]
@@ -277,7 +291,7 @@ class _Writer:
         note = (
             f"{share['value']} of the data sheet's bandwidth, restated on the measured one; at most all of it"
         )
-        before = {name: share[name] for name in _BEFORE}
+        before = {name: share[name] for name in BEFORE}
         return {**share, "value": mid, "range": [low, high], "note": note, "before": before}
 
     # entries
@@ -289,10 +303,10 @@ class _Writer:
         assert row.bandwidth is not None
         value = float(row.bandwidth) * scale
         count = f"; median of {len(row.samples)} samples" if row.samples else ""
-        entry = self._said(_rate(value), "measured", f"{note}{count}")
+        entry = self._said(rate_text(value), "measured", f"{note}{count}")
         if row.bandwidth_range is not None:
             low, high = (float(end) * scale for end in row.bandwidth_range)
-            entry["range"] = _around(value, (low, high), _rate)
+            entry["range"] = around(value, (low, high), rate_text)
         return entry
 
     def _instead(self, key: str, measured: Entry | None) -> Entry | None:
@@ -315,7 +329,7 @@ class _Writer:
         if source is not None:
             told = {name: getattr(source, name) for name in ("title", "url", "retrieved", "file", "measured")}
             self.sources[found.source] = {name: text for name, text in told.items() if text is not None}
-        return _entry(found, key)
+        return entry_of(found, key)
 
     def _quoted_section(self, section: str) -> Entry:
         link: Link | None = getattr(self.base, section, None)
@@ -342,50 +356,6 @@ class _Writer:
 
     def _fit(self, series: str) -> SeriesFit | None:
         return next((fit for fit in self.result.fits if fit.series == series and fit.published), None)
-
-
-_BEFORE = ("value", "kind", "from", "range")
-_UNITS = {"bandwidth": "byte/second", "nominal": "byte/second", "latency": "second", "capacity": "byte"}
-
-
-def _entry(found: Provenance, key: str) -> Entry:
-    last = key.rpartition(".")[2]
-    is_share = last.endswith("_efficiency")
-    entry: Entry = {
-        "value": float(found.as_printed) if is_share or last == "compute_capability" else found.as_printed,
-        "kind": found.kind,
-        "from": found.source,
-    }
-    if found.range is not None:
-        unit = _UNITS.get(last, "flop/second" if "flops" in key else "watt")
-        entry["range"] = list(found.range) if is_share else [f"{end!r} {unit}" for end in found.range]
-    if found.note:
-        entry["note"] = found.note
-    return entry
-
-
-def _rate(value: float) -> str:
-    return f"{value / 1e9:.6g} GB/s"
-
-
-def _flop_rate(value: float) -> str:
-    return f"{value / 1e12:.6g} TFLOP/s"
-
-
-def _time(value: float) -> str:
-    return f"{value * 1e6:.4g} us"
-
-
-def _number(text: str) -> float:
-    number, unit = str(text).split()
-    return float(number) * {"GB/s": 1e9, "TB/s": 1e12}[unit]
-
-
-def _around(value: object, ends: Sequence[object], show: Any) -> list[str]:  # noqa: ANN401
-    """Return the ends of a range as texts that enclose the value's own text, whatever was rounded."""
-    numbers = [float(str(item)) for item in (ends[0], value, ends[1])]
-    texts = [show(number) for number in sorted(numbers)]
-    return [texts[0], texts[2]]
 
 
 def _slug(name: str) -> str:

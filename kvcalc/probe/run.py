@@ -26,6 +26,10 @@ def _kept(_: ProbeResult) -> None:
     return None
 
 
+LINK_TESTS = frozenset({"H1", "H2", "H3", "S1", "P1"})
+"""Tests of a link that devices which share the host's memory do not have."""
+
+
 @dataclass
 class Run:
     """What a probe is made of besides its options."""
@@ -79,6 +83,8 @@ class Run:
             return told("skipped", "no device")
         if test.needs == "devices" and len(session.devices) < 2:
             return told("skipped", "one device")
+        if test.id in LINK_TESTS and session.device.facts().integrated:
+            return told("skipped", "CPU and device share one memory: copying to the host frees nothing")
         if begun >= until:
             return told("skipped", "the time was used up")
         seconds = test.seconds.get(self.options.level) or max(test.seconds.values())

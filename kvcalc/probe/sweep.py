@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from kvcalc.probe.fit import Fit, Rung, fit_of
+from kvcalc.probe.fit import BOUND_SLACK, Fit, Rung, fit_of
 from kvcalc.probe.results import Measurement
 from kvcalc.probe.scalars import BytesPerSecond
-from kvcalc.probe.statistics import DRIFT, agree, summary_of
+from kvcalc.probe.statistics import DRIFT, Summary, agree, summary_of
 from kvcalc.probe.timing import Sample, Timer, Work
 from kvcalc.records import record
 
@@ -162,48 +162,54 @@ def series_of(series: Series, taken: Sequence[Taken]) -> tuple[list[Measurement]
             for one, summary, bad in zip(taken, summaries, spoiled, strict=True)
         ]
         fit = fit_of(rungs, series.bound)
-    rows = []
-    for one, summary, bad in zip(taken, summaries, spoiled, strict=True):
-        step = one.step
-        counted = step.chunk * step.chunks if step.counted is None else step.counted
-        rate = counted / summary.median if counted and summary.median > 0 else None
-        flags = [*series.flags, *summary.flags, *one.flags, *bad]
-        if abs(summary.drift) > DRIFT and abs(summary.drift) * summary.median > 4 * summary.mad:
-            flags.append("drifting")
-        if series.bound is not None and rate is not None and rate > series.bound * 1.03:
-            flags.append("implausible")
-        rows.append(
-            Measurement(
-                test=series.test,
-                series=series.name,
-                device=series.device,
-                path=series.path,
-                direction=series.direction,
-                pinned=series.pinned,
-                mechanism=series.mechanism,
-                order=series.order,
-                counted=series.counted,
-                chunk_bytes=step.chunk,
-                n_chunks=step.chunks,
-                operations=step.operations,
-                in_flight=series.in_flight,
-                bandwidth=rate,
-                bandwidth_range=(counted / summary.high, counted / summary.low) if rate else None,
-                t0=fit.t0 if fit is not None and fit.published else None,
-                median=summary.median,
-                mad=summary.mad,
-                p10=summary.p10,
-                p90=summary.p90,
-                median_range=(summary.low, summary.high),
-                outliers=summary.outliers,
-                enqueue=_enqueue(one.samples),
-                repeats=one.repeats,
-                samples=tuple(float(sample.seconds) for sample in one.samples),
-                verified=one.verified,
-                flags=tuple(dict.fromkeys(flags)),
-            )
-        )
+    t0 = fit.t0 if fit is not None and fit.published else None
+    rows = [
+        _measurement(series, one, summary, bad, t0)
+        for one, summary, bad in zip(taken, summaries, spoiled, strict=True)
+    ]
     return rows, fit
+
+
+def _measurement(
+    series: Series, one: Taken, summary: Summary, spoiled: tuple[str, ...], t0: float | None
+) -> Measurement:
+    step = one.step
+    counted = step.chunk * step.chunks if step.counted is None else step.counted
+    rate = counted / summary.median if counted and summary.median > 0 else None
+    flags = [*series.flags, *summary.flags, *one.flags, *spoiled]
+    if abs(summary.drift) > DRIFT and abs(summary.drift) * summary.median > 4 * summary.mad:
+        flags.append("drifting")
+    if series.bound is not None and rate is not None and rate > series.bound * BOUND_SLACK:
+        flags.append("implausible")
+    return Measurement(
+        test=series.test,
+        series=series.name,
+        device=series.device,
+        path=series.path,
+        direction=series.direction,
+        pinned=series.pinned,
+        mechanism=series.mechanism,
+        order=series.order,
+        counted=series.counted,
+        chunk_bytes=step.chunk,
+        n_chunks=step.chunks,
+        operations=step.operations,
+        in_flight=series.in_flight,
+        bandwidth=rate,
+        bandwidth_range=(counted / summary.high, counted / summary.low) if rate else None,
+        t0=t0,
+        median=summary.median,
+        mad=summary.mad,
+        p10=summary.p10,
+        p90=summary.p90,
+        median_range=(summary.low, summary.high),
+        outliers=summary.outliers,
+        enqueue=_enqueue(one.samples),
+        repeats=one.repeats,
+        samples=tuple(float(sample.seconds) for sample in one.samples),
+        verified=one.verified,
+        flags=tuple(dict.fromkeys(flags)),
+    )
 
 
 def _enqueue(samples: Sequence[Sample]) -> float | None:

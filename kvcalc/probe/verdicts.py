@@ -12,6 +12,9 @@ from kvcalc.probe.results import Check, Derived, DeviceFacts, Machine, Measureme
 from kvcalc.probe.session import usable
 from kvcalc.records import record
 
+ALONE = 0.9
+"""Share of their rates alone that devices must keep together to count as having links of their own [1]."""
+
 FILE = Path(__file__).with_name("expected.json")
 
 
@@ -34,7 +37,14 @@ def expected() -> tuple[Mapping[str, Any], ...]:
 
 def checks_of(found: Found) -> tuple[Check, ...]:
     """Return all checks, the ranges first, then verification, flags and tests that did not run."""
-    return (*_ranges(found), *_pinned(found), *_verification(found), *_flags(found), *_fits(found))
+    return (
+        *_ranges(found),
+        *_pinned(found),
+        *_together(found),
+        *_verification(found),
+        *_flags(found),
+        *_fits(found),
+    )
 
 
 def _values(found: Found) -> dict[str, float | None]:
@@ -59,7 +69,7 @@ def _ranges(found: Found) -> Iterator[Check]:
         if value is None or row["kind"] not in kinds:
             continue
         low, high = row["good"]
-        verdict, detail = "pass", f"usual is {row['source']}"
+        verdict, detail = "pass", f"as usual: {row['source']}"
         if not low <= value <= high:
             fails = value < row["fair"] and not row.get("provisional")
             verdict = "fail" if fails else "warn"
@@ -79,6 +89,16 @@ def _pinned(found: Found) -> Iterator[Check]:
             "pinned memory is faster than pageable" if share < 1 else "pageable memory is as fast as pinned"
         )
         yield Check("pinned_over_pageable", verdict, 1 / float(share), None, "1", words)
+
+
+def _together(found: Found) -> Iterator[Check]:
+    share = found.derived.together_share
+    if share is not None:
+        shared = share < ALONE
+        words = (
+            FLAGS["shared_link"].meaning if shared else "each device keeps its rate while all copy at once"
+        )
+        yield Check("shared_link", "warn" if shared else "pass", share, (ALONE, 1.0), "1", words)
 
 
 def _verification(found: Found) -> Iterator[Check]:
@@ -107,7 +127,8 @@ def _flags(found: Found) -> Iterator[Check]:
         flag = FLAGS[name]
         if flag.severity in _VERDICTS and name != "verification":
             where = ", ".join(dict.fromkeys(series[:3])) + (", ..." if len(set(series)) > 3 else "")
-            count = f" ({len(series)} sizes)" if "machine" not in series else ""
+            sizes = "1 size" if len(series) == 1 else f"{len(series)} sizes"
+            count = f" ({sizes})" if "machine" not in series else ""
             yield Check(name, _VERDICTS[flag.severity], None, None, "1", f"{flag.meaning}: {where}{count}")
 
 

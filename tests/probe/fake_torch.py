@@ -218,8 +218,8 @@ class Cuda:
     def empty_cache(self):
         pass
 
-    def synchronize(self):
-        pass
+    def synchronize(self, index):
+        assert index < self.count
 
     def current_stream(self, index):
         return self.current[-1] if self.current else Stream()

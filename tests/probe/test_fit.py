@@ -11,7 +11,7 @@ from kvcalc.probe.fit import Rung, fit_of
 from kvcalc.probe.statistics import summary_of
 from tests.probe.simulation import Behaviour, inside, measured
 
-TRIALS = 200
+TRIALS = 300
 
 
 def rungs(t0=3e-6, bandwidth=50e9, sizes=None, noise=0.01, seed=0, samples=15):

@@ -112,8 +112,11 @@ def _tests(result: ProbeResult) -> Iterator[Grid]:
     rows: list[tuple[Cell | str, ...]] = [
         (test.id, test.title, Cell(test.status, _STATUS.get(test.status, "dim")), test.reason)
         for test in result.tests
-        if test.status != "ok" or test.reason
+        if (test.status != "ok" or test.reason) and test.reason != "no device"
     ]
+    without = [test.id for test in result.tests if test.reason == "no device"]
+    if without:
+        rows.append((", ".join(without), "links and memory of a GPU", Cell("skipped", "dim"), "no device"))
     if rows:
         found = grid("Left out, or with something to say", ("test", "measures", "", "why"), "llll", rows)
         yield replace(found, wide="under")

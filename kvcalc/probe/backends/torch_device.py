@@ -38,8 +38,8 @@ class TorchDevice:
         self.device = torch.device(name, index) if kind != "cpu" else torch.device("cpu")
         self.address = torch_facts.address_of(self._module, index) if kind in ("cuda", "rocm") else None
         self.nvml = Nvml.open(self.address, index) if kind == "cuda" else None
+        self.replays_before = self.nvml.replays() if self.nvml is not None else None
         self.seen: list[Look] = []
-        self._current: StreamQueue | None = None
 
     # facts
 
@@ -71,8 +71,10 @@ class TorchDevice:
 
     def synchronize(self) -> None:
         """Wait for all queues."""
-        if self._module is not None and self.kind != "cpu":
-            self._module.synchronize()
+        if self.kind == "mps":
+            self.module.synchronize()
+        elif self._module is not None and self.kind != "cpu":
+            self.module.synchronize(self.index)
 
     # memory
 

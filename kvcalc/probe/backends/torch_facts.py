@@ -121,8 +121,14 @@ def _link(device: "TorchDevice", integrated: bool) -> Link:
         width_max=width_max,
         bound=bound,
         path=path,
-        replays=nvml.replays() if nvml else None,
+        replays=_replays(device),
     )
+
+
+def _replays(device: "TorchDevice") -> int | None:
+    """Return how many packets the link has repeated since the device was opened."""
+    now = device.nvml.replays() if device.nvml is not None else None
+    return None if now is None or device.replays_before is None else now - device.replays_before
 
 
 def _flags(device: "TorchDevice", facts: DeviceFacts) -> tuple[str, ...]:
@@ -139,6 +145,7 @@ def _flags(device: "TorchDevice", facts: DeviceFacts) -> tuple[str, ...]:
         "throttled": bool(facts.throttle_reasons),
         "link_unknown": link.kind == "unknown",
         "link_degraded": _is_degraded(link),
+        "replays": bool(link.replays and link.replays > 0),
     }
     return tuple(name for name, holds in found.items() if holds)
 
