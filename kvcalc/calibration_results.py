@@ -17,7 +17,7 @@ class Calibrated:
     unit: str  # of `before`, `measured` and `range`
     before: float  # the value of the built-in profile, or of the link on paper
     before_kind: str  # nominal, measured elsewhere, derived or assumed
-    measured: float
+    measured: float  # on this machine
     range: tuple[float, float] | None  # of the measurement
 
 
@@ -25,12 +25,12 @@ class Calibrated:
 class Moved:
     """One verdict with the values before, and with the measured ones."""
 
-    question: Question
+    question: Question  # that it answers
     tier: str  # whose verdict it is; empty where it is none's
     mode: str  # of the tier
     before: str  # verdict with the values before
     measured: str  # verdict now
-    changed: bool
+    changed: bool  # whether the two differ
     gain_before: Seconds | None  # time that restoring saves; null where the question is another one
     gain_measured: Seconds | None  # the same with the measured values
 

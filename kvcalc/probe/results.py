@@ -14,6 +14,9 @@ Status = Annotated[str, ("ok", "unstable", "unsupported", "skipped", "failed")]
 Direction = Annotated[str, ("h2d", "d2h", "both", "read", "write", "copy", "none")]
 Counted = Annotated[str, ("one_way", "both_ways", "read", "write", "read+write", "none")]
 Verdict = Annotated[str, ("pass", "warn", "fail", "skip")]
+Joined = Annotated[str, ("host-device", "device", "device-device", "host", "disk")]
+Covers = Annotated[str, ("device", "host_only", "simulated", "imported")]
+Level = Annotated[str, ("quick", "default", "full", "imported")]
 
 
 @record
@@ -23,10 +26,8 @@ class Measurement:
     test: str  # id of the test, such as H1
     series: str  # what varies only in size, such as h2d.pinned
     device: int | None  # its number on this machine; null for host and disk
-    path: Annotated[
-        str, ("host-device", "device", "device-device", "host", "disk")
-    ]  # which memories it joins
-    direction: Direction
+    path: Joined  # which memories it joins
+    direction: Direction  # which way the bytes move
     pinned: bool | None  # host memory that the device reads directly; null where there is none
     mechanism: str  # how the bytes move: copy_engine, memcpy, percall_c, direct, ...
     order: str  # of scattered chunks: sequential, random, runs; else empty
@@ -58,7 +59,7 @@ class PieceOfFit:
     smallest: Bytes  # size from which it holds
     largest: Bytes  # size up to which it was seen
     t0: Seconds  # fixed time
-    bandwidth: BytesPerSecond
+    bandwidth: BytesPerSecond  # its rate
 
 
 @record
@@ -89,7 +90,7 @@ class TestRun:
 
     id: str  # such as H1
     title: str  # what it measures
-    status: Status
+    status: Status  # whether it may be used
     reason: str  # why it is not ok
     seconds: Seconds  # that it took
 
@@ -99,8 +100,8 @@ class NumaNode:
     """One node of memory as the kernel numbers it."""
 
     id: int  # its number
-    cpus: Count
-    memory: Bytes
+    cpus: Count  # how many
+    memory: Bytes  # total
     is_gpu: bool  # memory of a GPU that the kernel lists as a node, never used as host memory
 
 
@@ -110,8 +111,8 @@ class Environment:
 
     os: str  # kernel's name
     kernel: str  # its version
-    python: str
-    numpy: str
+    python: str  # version
+    numpy: str  # version
     torch: str | None  # null where it is not installed
     cuda: str | None  # runtime of torch's build
     hip: str | None  # the same on ROCm
@@ -120,12 +121,12 @@ class Environment:
     cpus: Count  # of the machine
     cpus_allowed: Count  # to this process
     memory: Bytes  # total
-    memory_available: Bytes
-    last_level_cache: Bytes | None
-    numa_nodes: tuple[NumaNode, ...]
-    container: bool
-    wsl: bool
-    hypervisor: bool
+    memory_available: Bytes  # without swapping
+    last_level_cache: Bytes | None  # of one CPU, all that share it
+    numa_nodes: tuple[NumaNode, ...]  # nodes of memory
+    container: bool  # whether it ran in one
+    wsl: bool  # whether it ran under WSL
+    hypervisor: bool  # whether it ran on a virtual machine
     memlock: Bytes | None  # RLIMIT_MEMLOCK; null for unlimited
     cgroup_memory: Bytes | None  # limit; null for none
     huge_pages: str | None  # setting of transparent huge pages
@@ -136,10 +137,10 @@ class LinkHop:
     """One hop between a device and the root of its bus."""
 
     hop: str  # device, or bridge with its place
-    generation: int | None
-    width: int | None
-    generation_max: int | None
-    width_max: int | None
+    generation: int | None  # as it was trained
+    width: int | None  # lanes in use
+    generation_max: int | None  # newest that both ends can
+    width_max: int | None  # most lanes that both ends have
 
 
 @record
@@ -147,13 +148,13 @@ class Link:
     """The link of a device to its host, at rest and under load."""
 
     kind: str  # pcie, c2c, unified, simulated or unknown
-    generation_idle: int | None
+    generation_idle: int | None  # at rest
     generation: int | None  # while it copied
-    generation_max: int | None
+    generation_max: int | None  # newest that both ends can
     width: int | None  # while it copied
-    width_max: int | None
+    width_max: int | None  # most lanes that both ends have
     bound: BytesPerSecond | None  # what it carries in one direction, physically
-    path: tuple[LinkHop, ...]
+    path: tuple[LinkHop, ...]  # hops from the device to the top of its bus, nearest first
     replays: int | None  # packets that were repeated while it was measured
 
 
@@ -161,38 +162,38 @@ class Link:
 class DeviceFacts:
     """One device as driver and runtime describe it."""
 
-    index: int
+    index: int  # its number
     backend: str  # cuda, rocm, xpu, mps, simulated
-    name: str
+    name: str  # as the driver calls it
     memory: Bytes | None  # that the driver reports
     memory_runtime: Bytes | None  # that a program can see
-    memory_free: Bytes | None
+    memory_free: Bytes | None  # when it was asked
     memory_bound: BytesPerSecond | None  # by bus width and clock; null where they are not told
     cache: Bytes | None  # L2
-    compute_capability: float | None
-    ecc: bool | None
-    mig: bool | None
-    mps: bool | None
-    integrated: bool | None
-    virtualization: str | None
-    confidential: bool | None
+    compute_capability: float | None  # CUDA's
+    ecc: bool | None  # whether it is on
+    mig: bool | None  # whether it is a slice of a GPU
+    mps: bool | None  # whether a CUDA MPS server shares it
+    integrated: bool | None  # whether it shares the memory of the host
+    virtualization: str | None  # as the driver calls it
+    confidential: bool | None  # whether confidential computing is on
     addressing: str | None  # none, HMM or ATS
-    numa_node: int | None
-    other_processes: int | None
+    numa_node: int | None  # whose memory is nearest
+    other_processes: int | None  # that compute on it
     throttle_reasons: tuple[str, ...]  # while it was measured
-    link: Link
-    flags: tuple[str, ...]
+    link: Link  # to the host
+    flags: tuple[str, ...]  # what is wrong, by the names on the page of the probe
 
 
 @record
 class DiskFacts:
     """The file system that was measured, without its place."""
 
-    filesystem: str
-    rotational: bool | None
-    scheduler: str | None
-    virtual: bool | None
-    free: Bytes
+    filesystem: str  # its kind
+    rotational: bool | None  # whether it is a disk that turns
+    scheduler: str | None  # the kernel's
+    virtual: bool | None  # whether it is a disk of a hypervisor
+    free: Bytes  # space left
     file: Bytes  # size of the temporary file
 
 
@@ -200,11 +201,11 @@ class DiskFacts:
 class Machine:
     """Where it was measured."""
 
-    environment: Environment
-    devices: tuple[DeviceFacts, ...]
-    disk: DiskFacts | None
+    environment: Environment  # the host
+    devices: tuple[DeviceFacts, ...]  # every device that was measured
+    disk: DiskFacts | None  # null where none was measured
     missing: tuple[str, ...]  # what kept parts from running, and how to get it
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # what is wrong, by the names on the page of the probe
 
 
 @record
@@ -212,7 +213,7 @@ class Derived:
     """Figures that follow from several measurements; null where one of them is missing."""
 
     link_efficiency: Share | None  # B of pinned H2D over what the link carries
-    duplex_factor: Count | None  # both ways at once over the sum of one way each
+    duplex_factor: Share | None  # both ways at once over the sum of one way each
     pageable_share: Share | None  # pageable over pinned
     scattered_share: Share | None  # best mechanism on the smallest chunks over the contiguous rate
     coalescing_bytes: Bytes | None  # smallest chunk that reaches half of the contiguous rate
@@ -228,10 +229,10 @@ class Check:
     """One figure against what such machines usually reach."""
 
     id: str  # stable, for filters
-    verdict: Verdict
+    verdict: Verdict  # pass, warn, fail or skip
     measured: float | None  # in `unit`
     expected: tuple[float, float] | None  # usual range
-    unit: str
+    unit: str  # of `measured` and `expected`
     detail: str  # why, in words
 
 
@@ -239,16 +240,16 @@ class Check:
 class ProbeResult(Result):
     """Answer of `kvcalc probe`, and the evidence that it writes."""
 
-    kind: Annotated[str, ("device", "host_only", "simulated", "imported")]
+    kind: Covers  # what it covers
     created: str  # day and time, UTC
     complete: bool  # false in a file that a running or killed probe left
-    level: Annotated[str, ("quick", "default", "full", "imported")]
-    measurements: tuple[Measurement, ...]
-    fits: tuple[SeriesFit, ...]
-    tests: tuple[TestRun, ...]
-    machine: Machine
-    derived: Derived
-    checks: tuple[Check, ...]
+    level: Level  # how much was measured
+    measurements: tuple[Measurement, ...]  # every size of every series
+    fits: tuple[SeriesFit, ...]  # one a series in which a line was looked for
+    tests: tuple[TestRun, ...]  # what became of each test
+    machine: Machine  # where it was measured
+    derived: Derived  # figures that follow from several measurements
+    checks: tuple[Check, ...]  # figures held against what is usual
     profile: str | None  # where the profile was written, as it was asked for; null in the evidence file
 
     SCHEMA = "kvcalc.probe/1"

@@ -5,7 +5,7 @@ from kvcalc.probe.measurements.link import SIZES
 from kvcalc.probe.sweep import Budget, Series, Step, series_of, sweep
 from kvcalc.probe.timing import DeviceTimer
 
-COPIES = 12  # at most in one sample: enough for the clock that a simulation has
+COPIES = 3  # at most in one sample: a virtual clock needs no more
 
 
 LADDER = tuple(sorted(SIZES))

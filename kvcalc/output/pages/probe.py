@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kvcalc.output.fields import text
 from kvcalc.output.format import bytes_text, human, range_text
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
 from kvcalc.output.pages.footer import remarks
@@ -18,6 +19,8 @@ def page(result: ProbeResult) -> Page:
     blocks: list[Grid | Lines] = [
         *_lines_of_fits(result),
         _figures(result),
+        *_scattered(result),
+        *_derived(result),
         *_checks(result),
         *_tests(result),
         *_where(result),
@@ -62,7 +65,9 @@ def _figures(result: ProbeResult) -> Grid:
     """Return one row a series: its largest size, and of scattered chunks every size."""
     chosen: dict[tuple[str, int | None, float], Measurement] = {}
     for row in result.measurements:
-        key = row.series, row.device, float(row.chunk_bytes) if row.test in ("S1", "Z1") else 0.0
+        if row.test == "S1":
+            continue
+        key = row.series, row.device, float(row.chunk_bytes) if row.test == "Z1" else 0.0
         if (
             key not in chosen
             or row.chunk_bytes * row.n_chunks > chosen[key].chunk_bytes * chosen[key].n_chunks
@@ -85,6 +90,56 @@ def _figures(result: ProbeResult) -> Grid:
     return replace(
         grid("Measured, at the largest size of each series", header, "lrrrrrll", rows), wide="under"
     )
+
+
+_WAYS = {"h2d": "host to device", "d2h": "device to host"}
+
+
+def _scattered(result: ProbeResult) -> Iterator[Grid]:
+    """Yield one grid a direction: chunk sizes down, mechanisms across."""
+    for direction, way in _WAYS.items():
+        found = [row for row in result.measurements if row.test == "S1" and row.direction == direction]
+        names = list(dict.fromkeys(_mechanism(row) for row in found))
+        rates = {(row.chunk_bytes, _mechanism(row)): row.bandwidth for row in found}
+        rows: list[tuple[Cell | str, ...]] = [
+            (bytes_text(float(size)), *(_rate(rates.get((size, name))) for name in names))
+            for size in sorted({row.chunk_bytes for row in found})
+        ]
+        if rows:
+            note = "By the host's clock, with what queueing the copies costs."
+            header = ("chunk", *names)
+            yield grid(f"Scattered chunks, {way}", header, "r" * len(header), rows, (note,))
+
+
+def _mechanism(row: Measurement) -> str:
+    return f"{row.mechanism.replace('_', ' ')}, {row.order}"
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else human(float(value), "byte/second")
+
+
+_DERIVED = {
+    "link_efficiency": "of what the link carries, large copies reach",
+    "duplex_factor": "of both one-way rates together, copies both ways at once reach",
+    "pageable_share": "of the pinned rate, pageable memory reaches",
+    "scattered_share": "of the contiguous rate, the smallest chunks reach by the best mechanism",
+    "coalescing_bytes": "is the smallest chunk that single copies move at half of the contiguous rate",
+    "remote_share": "of the nearer node's rate, the farther one reaches",
+    "together_share": "of their rates alone, all devices keep together",
+    "copy_slowdown": "of its rate alone, a copy keeps beside matrix products",
+    "compute_slowdown": "of their rate alone, matrix products keep beside a copy",
+}
+
+
+def _derived(result: ProbeResult) -> Iterator[Lines]:
+    lines = [
+        f"{text(result.derived, name)} {words}."
+        for name, words in _DERIVED.items()
+        if getattr(result.derived, name) is not None
+    ]
+    if lines:
+        yield Lines("What follows", tuple(lines), bullet=True)
 
 
 def _checks(result: ProbeResult) -> tuple[Grid, ...]:
