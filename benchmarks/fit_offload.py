@@ -42,6 +42,11 @@ def fitted_keys(data: Mapping) -> dict[Key, float]:
     }
 
 
+def fittable() -> list[Case]:
+    """Return the rows that a constant of a mechanism can be fitted on: those of one request."""
+    return [case for case in read_cases()[0] if isinstance(case, Case)]
+
+
 def residuals(cases: Sequence[Case], keys: Sequence[Key], logs: np.ndarray) -> np.ndarray:
     """Return the logarithm of predicted over measured of each row, in units of its reading error."""
     values = dict(zip(keys, map(float, np.exp(logs)), strict=True))
@@ -97,8 +102,7 @@ def written(data: Mapping) -> str:
 def main() -> None:
     """Fit, write the file, and print what came out."""
     data = json.loads(FILE.read_text(encoding="utf-8"))
-    cases, _ = read_cases()
-    odd = [case for case in cases if case.is_odd]
+    odd = [case for case in fittable() if case.is_odd]
     priors = {key: figure_prior(data, key) for key in fitted_keys(data)}
     found = fit(odd, priors)
     for entry in data["mechanisms"]:

@@ -5,16 +5,20 @@ The rows are those of `truth/offload_cases.jsonl` in the folder of shared refere
 `tests/truth/test_offload.py` scores the even ones.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from prefill_cases import IN_WORDS, MACHINES, MODELS, cases_of
+from load_cases import SYSTEM as UNDER_LOAD
+from load_cases import LoadCase, load_case
+from prefill_cases import FILE, IN_WORDS, MACHINES, MODELS, cases_of
 
 from kvcalc import api
 from kvcalc.engines import lay_out
 from kvcalc.formulas.reuse import mixed_throughput
+from kvcalc.model import Model
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import Hit, Restoring, Route, moved_bytes, restoring, route_of, times_of
 from kvcalc.planning.speed import Speed, speed_of
@@ -49,6 +53,7 @@ SYSTEMS: Mapping[str, tuple[str, str]] = {
     "vLLM OffloadingConnector (native CPU)": ("vllm-offload", "dram"),
     "vLLM native CPU offload": ("vllm-offload", "dram"),
     "vLLM transfer microbenchmark": ("vllm-offload", "dram"),
+    "wde offloading engine": ("swap-blocks", "dram"),
 }
 """What rows call a system -> mechanism and kind of tier."""
 
@@ -58,7 +63,11 @@ STORAGE = {"IBM Storage Scale": ("llmd-fs", "nvme")}
 NAMES = {
     "GLM-5.2-FP8 (753B)": "glm-5.2-fp8",
     "Llama-3.2-1B": "llama-3.2-1b",
+    "Qwen2.5-32B": "qwen2.5-32b",
+    "Qwen2.5-3B": "qwen2.5-3b",
+    "Qwen2.5-7B": "qwen2.5-7b",
     "Qwen3-8B": "qwen3-8b",
+    "glm-4-9b": "glm-4-9b",  # of 1M tokens, see MORE_HEADS
     "n/a": "llama-3.1-8b",
 }
 """Models that only these rows have; a benchmark of copies alone needs any."""
@@ -66,10 +75,28 @@ NAMES = {
 LAYOUTS = {"H200 node": IN_WORDS["H200 (16-way DP/EP prefill, 2 pods)"]}
 """Machine in words of further rows of one deployment."""
 
+ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "wde offloading engine": (
+        "rtx-4090",
+        "the GPU is named on another page of the project, docs/performance_tuning_for_decoding_models.md",
+    ),
+}
+"""What rows call a system -> machine that its source names elsewhere than beside the figures, and where."""
+
+MORE_HEADS = {("wde offloading engine", "glm-4-9b"): 2}
+"""KV heads of the model that ran over those of its profile: glm-4-9b-chat-1m has four, as its table says."""
+
+WEIGHTS = {"gptq4": "int4", "fp8": "fp8", "bf16": "bf16"}
+"""What rows call the precision of weights -> kvcalc's name."""
+
+STEP = {"wde offloading engine": 1024}
+"""Tokens of one step [token]: `max_num_batched_tokens = 1024`."""
+
+COPIES_ALONE = ("raw", "wde")
+"""Beginnings of systems whose measured time is that of the copies, without the engine's first token."""
+
 BATCHES = {"Batch load of 10 x 128K prompts": 10, "Same batch with sliding-window": 10}
 """Prompts that one measured time loads together, by the words of the note."""
-
-UNDER_LOAD = "LMCache on GKE"
 
 Key = tuple[str, str, str]
 """A fitted figure: mechanism, first machine of its rates or "", and its name."""
@@ -93,6 +120,7 @@ class Case:
     piece: float | None = None  # byte, of a benchmark of copies
     share: float | None = None  # hit rate of a benchmark of throughput
     transfer_only: bool = False
+    foreign: str = ""  # which input is not stated beside the figure, and where it is
     values: Mapping[Key, float] = field(default_factory=dict)
 
     @property
@@ -169,30 +197,50 @@ def _fitted(route: Route, values: Mapping[Key, float]) -> Route:
 
 
 @cache
-def _speed(model: str, machine: str, tokens: int, said: tuple[tuple[str, object], ...]) -> Speed:
+def _speed(
+    model: str, machine: str, tokens: int, said: tuple[tuple[str, object], ...], heads: int = 1
+) -> Speed:
     question = api.question_of(model, on=machine, prompt=tokens, generate=1, engine="vllm", **dict(said))
     scenario = api.scenario(question)
+    if heads > 1:
+        scenario = replace(scenario, model=_with_heads(scenario.model, heads))
     return speed_of(scenario, lay_out(scenario.model.shape, scenario.settings), Notebook())
 
 
-def read_cases() -> tuple[list[Case], dict[str, str]]:
+def read_cases() -> tuple[list[Case | LoadCase], dict[str, str]]:
     """Return the rows that can be asked, and why each of the others cannot."""
     return cases_of(KINDS, _case)
 
 
-def _case(row: Mapping, number: int) -> Case | str:
+def unanswered(kind: str) -> list[str]:
+    """Return the even rows of a kind that count by their quality and that no question can be made of."""
+    left, found, number = read_cases()[1], [], 0
+    for row in map(json.loads, FILE.read_text(encoding="utf-8").splitlines()):
+        if row["kind"] == kind:
+            number += 1
+            if row["id"] in left and number % 2 == 0 and row["quality"] in COUNTED:
+                found.append(row["id"])
+    return found
+
+
+def _case(row: Mapping, number: int) -> Case | LoadCase | str:
     if row["quality"] not in COUNTED:
         return f"its quality is {row['quality']}"
+    if row["system"].startswith(UNDER_LOAD):
+        return load_case(row, number)
     machine, settings = (LAYOUTS | dict(IN_WORDS)).get(
         row["gpu"], (MACHINES.get(row["gpu_profile"] or ""), {})
     )
+    foreign = ""
+    if machine is None and row["system"] in ELSEWHERE:
+        machine, foreign = ELSEWHERE[row["system"]]
+        settings = {"gpus": 1, "weights_dtype": WEIGHTS[row["weight_dtype"]]}
+        settings |= {"max_batched_tokens": STEP[row["system"]]}
     model = (MODELS | NAMES).get(row["model"])
     if machine is None:
         return "the GPU is not named"
     if model is None:
         return "the model is not named"
-    if row["system"].startswith(UNDER_LOAD):
-        return "a mean over a working set under load, whose share of hits is not stated"
     if row["tier"] == "HBM":
         return "a hit in the GPU's own cache, with no tier"
     if not settings:
@@ -203,7 +251,8 @@ def _case(row: Mapping, number: int) -> Case | str:
         settings = {**settings, "hybrid_manager": False}
     mechanism, kind = STORAGE.get(row["link"]) or SYSTEMS[row["system"]]
     tokens = row["tokens"] or 16384
-    speed = _speed(model, machine, tokens, tuple(settings.items()))
+    heads = MORE_HEADS.get((row["system"], row["model"]), 1)
+    speed = _speed(model, machine, tokens, tuple(settings.items()), heads)
     rate = speed.scenario.hardware.host_to_device.bandwidth if kind == "dram" else LINE
     route = route_of(speed, TierUse("tier", rate, mechanism=mechanism, kind=kind), Notebook())
     return Case(
@@ -220,7 +269,8 @@ def _case(row: Mapping, number: int) -> Case | str:
         hit=row["gpu_hit_ms"] / 1e3 if row.get("gpu_hit_ms") else None,
         piece=row.get("block_bytes"),
         share=row.get("hit_rate"),
-        transfer_only=row["kind"] == "transfer" or row["system"].startswith("raw"),
+        transfer_only=row["kind"] == "transfer" or row["system"].startswith(COPIES_ALONE),
+        foreign=foreign,
     )
 
 
@@ -232,6 +282,15 @@ def _measured(row: Mapping) -> float:
     if row["kind"] == "ratio":
         return row.get("ratio_restore_over_recompute") or 1 / row["speedup_stated"]
     return row["ttft_restore_ms"] / 1e3
+
+
+def _with_heads(model: Model, factor: int) -> Model:
+    """Return a model whose layers keep that many times the KV heads."""
+    parts = tuple(
+        replace(part, entry=tuple(replace(one, heads=one.heads * factor) for one in part.entry))
+        for part in model.shape.components
+    )
+    return replace(model, shape=replace(model.shape, components=parts))
 
 
 def summary(errors: list[float]) -> tuple[float, float]:

@@ -20,6 +20,7 @@ PAGES = (
     "engines",
     "models",
     "hardware",
+    "tiers",
     "json",
     "accuracy",
     "quota",

@@ -16,6 +16,7 @@ from kvcalc.catalog.scenarios import (
     engine_settings,
     given_tiers,
     read_value,
+    refuse_model_keys,
     restore_values,
 )
 from kvcalc.engines import EngineSettings, lay_out
@@ -310,6 +311,7 @@ def restore_calls(
     asked = scenario(whole) if question.model is not None else None
     inputs: dict[str, Any] = {} if asked is None else dict(asked.inputs)
     if asked is None:
+        refuse_model_keys(question)
         inputs = {item.name: getattr(overrides, item.name) for item in fields(Overrides)}
     inputs |= {"bytes": size, "remaining": remaining, "bandwidth": [tier.bandwidth for tier in tiers]}
     doubt = Doubt({**ranges, **narrow}, *drawing(question))

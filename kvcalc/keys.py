@@ -33,13 +33,14 @@ class Key:
 
 _PLAN = ("plan",)
 _RESTORE = ("plan", "restore")
+_ALL = ("kv", "plan", "restore")
 
 KEYS: tuple[Key, ...] = (
-    Key("gpus", "integer", "GPUs of the machine [tp*pp*dp]", group="Parallelism", commands=_PLAN),
-    Key("tp", "integer", "Tensor parallelism [gpus/(pp*dp)]", group="Parallelism"),
-    Key("pp", "integer", "Pipeline parallelism [1]", group="Parallelism"),
-    Key("dp", "integer", "Data-parallel replicas [1]", group="Parallelism"),
-    Key("ep", "integer", "Expert parallelism [1]", group="Parallelism"),
+    Key("gpus", "integer", "GPUs of the machine [tp*pp*dp]", group="Parallelism", commands=_RESTORE),
+    Key("tp", "integer", "Tensor parallelism [gpus/(pp*dp)]", group="Parallelism", commands=_ALL),
+    Key("pp", "integer", "Pipeline parallelism [1]", group="Parallelism", commands=_ALL),
+    Key("dp", "integer", "Data-parallel replicas [1]", group="Parallelism", commands=_ALL),
+    Key("ep", "integer", "Expert parallelism [1]", group="Parallelism", commands=_ALL),
     Key("dcp", "integer", "Decode context parallelism [1]", group="Parallelism"),
     Key(
         "dp_attention",
@@ -47,20 +48,20 @@ KEYS: tuple[Key, ...] = (
         "SGLang: --dp groups share the tp ranks in attention [off]",
         group="Parallelism",
     ),
-    Key("kv_dtype", "text", "Precision of the KV cache: auto, bf16, fp8, q8_0, ... [auto]"),
+    Key("kv_dtype", "text", "Precision of the KV cache: auto, bf16, fp8, q8_0, ... [auto]", commands=_ALL),
     Key("k_type", "text", "K cache type (llama.cpp)"),
     Key("v_type", "text", "V cache type (llama.cpp)"),
     Key("ssm_dtype", "text", "Precision of recurrent states [auto]"),
-    Key("engine", "text", "generic, vllm, sglang, llama.cpp or transformers [generic]"),
-    Key("engine_version", "text", "Version of the engine [newest known]"),
-    Key("block_size", "integer", "Tokens per KV block [the engine's own]"),
+    Key("engine", "text", "generic, vllm, sglang, llama.cpp or transformers [generic]", commands=_ALL),
+    Key("engine_version", "text", "Version of the engine [newest known]", commands=_ALL),
+    Key("block_size", "integer", "Tokens per KV block [the engine's own]", commands=_ALL),
     Key("page_size", "integer", "Tokens per page (SGLang) [1]"),
     Key("max_len", "tokens", "Longest sequence the engine admits"),
     Key("max_batched_tokens", "tokens", "Tokens in flight per scheduler step"),
     Key("max_seqs", "integer", "Sequences the engine runs at once"),
     Key("spec_tokens", "integer", "Speculative tokens per step [0]"),
     Key("prefix_caching", "flag", "Prefix caching [on]"),
-    Key("hybrid_manager", "flag", "vLLM's hybrid KV cache manager [on]"),
+    Key("hybrid_manager", "flag", "vLLM's hybrid KV cache manager [on]", commands=_ALL),
     Key("num_blocks", "integer", "Override the number of KV blocks"),
     Key("swa_full", "flag", "Keep full-size window caches (llama.cpp) [off]"),
     Key("parallel", "integer", "Server slots (llama.cpp) [1]"),
@@ -73,7 +74,7 @@ KEYS: tuple[Key, ...] = (
         "text",
         "Precision of the weights: fp8, int4, q4_k_m, ... [the checkpoint's]",
         group="Memory",
-        commands=_PLAN,
+        commands=_RESTORE,
     ),
     Key("host_reserve", "quantity", "Shared memory kept for the host", "byte", "Memory", commands=_PLAN),
     Key(
@@ -238,9 +239,35 @@ TIER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "store": ("write_through", "selective", "write_back"),
         "pageable": ("true", "false"),
         "layerwise": ("true", "false"),
+        "via": (),
     }
 )
-"""What may be said of it in words, with those that are valid; none where `kvcalc.tiers` knows them."""
+"""What may be said of it in words, with those that are valid; none where `kvcalc.tiers` or the question
+itself knows them."""
+
+TIER_HELP: Mapping[str, str] = MappingProxyType(
+    {
+        "capacity": "What it holds, of all GPUs together",
+        "bandwidth": "Into one GPU, or into all that share it; may be a range",
+        "setup": "Lookup and submission, once for each restore, instead of the mechanism's fixed cost",
+        "iops": "Operations a second, of all that share it",
+        "io_size": "Bytes of one operation, where the mechanism has no pieces",
+        "price": "Of a byte for a time, such as 0.2 USD/GB/month; 0 where it is paid for anyway",
+        "shared_by": "GPUs that read it at once over what they share: a link, a switch, drives",
+        "latency": "Of one operation",
+        "queue_depth": "Operations of one restore in flight",
+        "write_bandwidth": "Out of all GPUs that share it",
+        "drive_writes": "Times its capacity that it may be written each day",
+        "mechanism": "How its bytes move; the mechanisms below",
+        "kind": "What it is; the kinds below",
+        "numa": "On the GPU's own socket or on the other one",
+        "store": "When new blocks are written to it",
+        "pageable": "Whether its host memory is not pinned",
+        "layerwise": "Whether each layer loads while the one before it computes",
+        "via": "Name of another tier that all of its bytes are staged in before they go on",
+    }
+)
+"""What each key of a tier means."""
 
 _KIND_UNITS: Mapping[str, str] = MappingProxyType({"tokens": "token", "share": "1"})
 _OTHER_UNITS: Mapping[str, str] = MappingProxyType(

@@ -56,15 +56,18 @@ class Swing:
 class Split:
     """Computing the front of a prefix while the rest of it is loaded, so that both finish together."""
 
-    recomputed: Tokens  # from the front of the prefix
-    loaded: Tokens  # behind them
+    share: Share  # of the prefix's bytes that are not loaded but computed
+    recomputed: Tokens | None  # from the front of the prefix; null for bare numbers, which name no tokens
+    loaded: Tokens | None  # behind them
     time: Seconds  # until the first token, the suffix included
     speedup: Count  # over the better of restoring all and computing all
-    prefix_loaded: Tokens  # best prefix to load before the rest is computed, for connectors of that kind
+    prefix_loaded: (
+        Tokens | None
+    )  # best prefix to load before the rest is computed, for connectors of that kind
     prefix_time: Seconds  # until the first token that way
     connector: str  # of the engine
     expressible: Expressible  # back: this split; prefix: only the other way round; none: neither
-    activations: Annotated[Count, "unlimited"]  # bytes of hidden state over bytes of KV, for one layer
+    activations: Count | None  # bytes of hidden state over those of KV, of one layer; null if none grows
     reason: str  # what the connector and the hidden state allow, in words
 
 

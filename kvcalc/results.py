@@ -284,6 +284,7 @@ class Offload:
     utilization: Share | None = None  # share of the time that the tier's link is busy at the planned rate
     first_restore: Seconds | None = None  # more for the first restore between two servers
     write_need: BytesPerSecond | None = None  # stored by one GPU at the planned rate
+    write_budget: BytesPerSecond | None = None  # that its link and the device can take; null without stores
     layer_group: Count | None = None  # layers to load at a time, were it loaded while the prefill computes
     layerwise_total: Seconds | None = None  # time to the first token of a hit that is loaded so
     prefetch_lead: Seconds | None = None  # before its KV is needed, for 99 of 100 restores to be in time

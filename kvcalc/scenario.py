@@ -72,6 +72,7 @@ class TierUse:
     write_bandwidth: float | None = None  # byte/second out of all GPUs that share it
     drive_writes: float | None = None  # times its capacity that it may be written each day
     store: str | None = None  # write_through, selective or write_back; None: as the mechanism does
+    via: str | None = None  # the tier that its bytes are staged in, all of them before the next hop
     price: float | None = None  # USD/byte/second; None or 0 where it is paid for anyway
 
 

@@ -94,7 +94,7 @@ def test_a_tier_below_its_break_even_has_no_piece_that_helps():
     [
         ("hit", {"price": None}, "needs --price"),
         ("hit", {"rate": None}, "needs --rate"),
-        ("interval", {"tiers": {"dram": {"bandwidth": "50 GB/s"}}}, "needs the price of dram"),
+        ("interval", {"tiers": {"slow": {"bandwidth": "50 GB/s"}}}, "needs the price of slow"),
         (
             "hit",
             {"tiers": {"dram": {"bandwidth": "50 GB/s", "price": "1 USD/GB/month"}}},
@@ -106,6 +106,20 @@ def test_a_tier_below_its_break_even_has_no_piece_that_helps():
 def test_what_a_curve_needs_is_asked_for(variable, said, message):
     with pytest.raises(SettingsError, match=message):
         curve_over(variable, **said)
+
+
+def test_a_kind_of_tier_has_a_price_where_none_is_said():
+    # The same prefix, kept for 0.02 USD/GB/month by an object store and for 0.2 in host memory.
+    found = {
+        name: curve_over("interval", tiers={name: {"bandwidth": "50 GB/s", "setup": "0 ms"}})
+        for name in ("object", "dram")
+    }
+    assert found["object"].break_even == pytest.approx(10 * found["dram"].break_even)
+    assert "0.2 USD/GB/month, which price= of the tier replaces" in found["dram"].reason
+    said = {"bandwidth": "50 GB/s", "setup": "0 ms", "price": "0.2 USD/GB/month"}
+    told = curve_over("interval", tiers={"dram": said})
+    assert told.break_even == pytest.approx(found["dram"].break_even)
+    assert "replaces" not in told.reason
 
 
 def test_bare_numbers_have_no_prefix_curve():
@@ -120,8 +134,8 @@ def test_the_drawing_marks_the_break_even(variable):
     plot = [line.split("|", 1)[1] for line in drawing.lines if "|" in line]
     assert len(plot) == 16
     assert any(":" in row for row in plot)
-    assert drawing.lines[-1].startswith(":  break-even at ")
-    assert all(len(line) <= 90 for line in drawing.lines[:-1])
+    assert any(line.startswith(":  break-even at ") for line in drawing.lines)
+    assert all(len(line) <= 90 for line in drawing.lines)
 
 
 def test_the_page_and_json_have_the_curve(capsys):

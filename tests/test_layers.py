@@ -36,7 +36,7 @@ MAY_IMPORT = {
 """Module or package -> the others that it may import; what is not listed here is held against OUTER."""
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
-FACADES += ("diagnose.answer", "launch.planning", "launch.question", "quota.api")
+FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kvcalc
+from kvcalc.api import load_hardware
 from kvcalc.errors import SettingsError
 from kvcalc.planning.offload import Route, Wait, plain_route
 from kvcalc.planning.offload.restoring import Restoring
@@ -85,6 +86,35 @@ class TestBandwidth:
         found = route(TierUse("nvme", 10 * GB), piece=1e5, rates=Rates(per_piece=figure(2e-6)), then=route())
         sizes = np.array([1e4, 1e6, 1e9])
         assert found.bandwidth(sizes) == pytest.approx([float(found.bandwidth(size)) for size in sizes])
+
+
+STAGED = {
+    "pool": {"bandwidth": "10 GB/s", "setup": "2 ms", "mechanism": "plain", "via": "Host"},
+    "Host": {"bandwidth": "50 GB/s", "setup": "1 ms", "mechanism": "plain"},
+}
+
+
+class TestHops:
+    """Bytes that are staged in another tier of the question."""
+
+    def test_each_hop_waits_for_the_one_before(self):
+        pool, host = hit(tiers=STAGED).offload
+        assert pool.transfer == pytest.approx(SIZE / 10e9 + SIZE / 50e9)
+        assert pool.setup == pytest.approx(0.002)  # as given for the whole path
+        assert host.transfer == pytest.approx(SIZE / 50e9)
+
+    def test_three_hops(self):
+        tiers = STAGED | {"disk": {"bandwidth": "5 GB/s", "mechanism": "plain", "via": "pool"}}
+        found = {row.tier: row for row in hit(tiers=tiers).offload}
+        assert found["disk"].transfer == pytest.approx(SIZE / 5e9 + SIZE / 10e9 + SIZE / 50e9)
+
+    @pytest.mark.parametrize(
+        ("via", "words"), [("hots", "is no tier of this question"), ("pool", "comes back to a tier")]
+    )
+    def test_a_way_that_leads_nowhere_is_refused(self, via, words):
+        tiers = {"pool": {**STAGED["pool"], "via": via}, "Host": STAGED["Host"]}
+        with pytest.raises(SettingsError, match=words):
+            hit(tiers=tiers)
 
 
 class TestMechanisms:
@@ -186,6 +216,22 @@ class TestStores:
     def test_write_through_stores_what_is_new(self):
         (row,) = hit(rate=10.0, tiers=tier()).offload
         assert row.write_need == pytest.approx(10 * 16 * 131_072)
+
+    def test_requests_that_miss_store_all_of_their_prompt(self):
+        # 3 of 10 requests a second find their prefix and store 16 tokens, 7 store all 10,000
+        (row,) = hit(rate=10.0, hit_rate=0.3, tiers=tier()).offload
+        assert row.write_need == pytest.approx((3 * 16 + 7 * 10_000) * 131_072)
+
+    def test_what_can_be_written_is_the_tighter_of_link_and_device(self):
+        (row,) = hit(rate=1.0, tiers=tier(write_bandwidth="8 GB/s", shared_by="4")).offload
+        assert row.write_budget == pytest.approx(2 * GB)
+        (row,) = hit(rate=1.0, tiers=tier(bandwidth="400 GB/s")).offload
+        assert row.write_budget == pytest.approx(load_hardware("h100-sxm-80gb").device_to_host.bandwidth)
+
+    def test_a_write_back_says_how_long_a_new_block_waits(self):
+        # a block of 2 MiB at 2 GB/s
+        said = hit(rate=1.0, tiers=tier(store="write_back", write_bandwidth="2 GB/s"))
+        assert any("1.05 ms for 2.1 MB" in text for text in said.assumptions)
 
     def test_nobody_knows_what_plain_bytes_store(self):
         assert hit(rate=10.0, tiers=tier(mechanism="plain")).offload[0].write_need is None

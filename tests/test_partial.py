@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kvcalc
 from kvcalc.api import load_hardware, load_model
 from kvcalc.engines import EngineSettings, lay_out
 from kvcalc.formulas.partial import partial_split
@@ -135,3 +136,52 @@ def test_a_split_counts_the_route_of_its_tier(machine):
     fast = split_of(speed, route_of(speed, tier, Notebook()), row, 38_992)
     slow = split_of(speed, route_of(speed, replace(tier, bandwidth=5e9), Notebook()), row, 38_992)
     assert slow.recomputed > fast.recomputed
+
+
+def test_a_restore_of_bare_numbers_is_divided_in_proportion_to_its_bytes():
+    # 70 ms compute all of the prefix, 100 ms load it, 5 ms come before: x 70 = 5 + (1 - x) 100.
+    (row,) = kvcalc.restore("1 GB", "10 GB/s", prefill="100 ms", remaining="30 ms", setup="5 ms").rows
+    assert row.split.share == pytest.approx(105 / 170)
+    assert row.split.time == pytest.approx(0.030 + 0.070 * 105 / 170)
+    assert row.split.speedup == pytest.approx(0.1 / row.split.time)
+    assert (row.split.recomputed, row.split.loaded, row.split.expressible) == (None, None, "back")
+    assert "LMCache" in row.split.reason
+
+
+def test_a_hit_that_saves_nothing_has_no_split():
+    (row,) = kvcalc.restore("1 GB", "10 GB/s", prefill="30 ms", remaining="30 ms").rows
+    assert row.split is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "expressible"),
+    [("vllm", "prefix"), ("sglang", "prefix"), ("llama.cpp", "none"), ("generic", "back")],
+)
+def test_a_restore_of_a_model_is_divided_like_the_row_of_its_plan(engine, expressible):
+    said = {"on": "h100-sxm-80gb", "prompt": 40_000, "cached": 39_000, "engine": engine}
+    tier = {"t": {"bandwidth": "5 GB/s", "setup": "12 ms", "mechanism": "plain"}}
+    (row,) = kvcalc.restore(model="llama-3.1-8b", tiers=tier, **said).rows
+    planned = kvcalc.plan("llama-3.1-8b", tiers=tier, generate=1, **said).offload[0]
+    assert row.split == planned.split
+    assert row.split.expressible == expressible
+
+
+def test_fewer_bytes_than_the_model_keeps_are_loaded_sooner():
+    said = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "prompt": 40_000, "cached": 39_000}
+    (whole,) = kvcalc.restore(bandwidth="5 GB/s", **said).rows
+    (half,) = kvcalc.restore(bytes=float(whole.bytes) / 2, bandwidth="5 GB/s", **said).rows
+    assert half.split.recomputed < whole.split.recomputed
+    assert half.split.time < whole.split.time
+
+
+def test_the_share_of_bare_numbers_is_where_a_simulation_of_many_pieces_meets():
+    size, rate, prefill, remaining, setup, pieces = 3e9, 8e9, 0.9, 0.2, 0.05, 20_000
+    front, back, computed, loaded = 0, pieces, 0.0, setup
+    while front < back:  # whichever side is free first takes its next piece
+        if computed <= loaded:
+            front, computed = front + 1, computed + (prefill - remaining) / pieces
+        else:
+            back, loaded = back - 1, loaded + size / pieces / rate
+    (row,) = kvcalc.restore(size, rate, prefill=prefill, remaining=remaining, setup=setup).rows
+    assert row.split.share == pytest.approx(front / pieces, abs=2 / pieces)
+    assert row.split.time == pytest.approx(max(computed, loaded) + remaining, rel=1e-3)

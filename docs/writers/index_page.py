@@ -16,6 +16,7 @@ PAGES = {
     "engines": "what engines reserve, by version",
     "models": "the model profiles",
     "hardware": "the machines, each value marked by how it is known",
+    "tiers": "what can be said of a slower tier, its kinds, and the mechanisms that move bytes",
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
     "probe": "what a probe measures, how, and when it refuses a figure",

@@ -38,8 +38,10 @@ def read_workload(values: Mapping[str, Any], said: Mapping[str, "Said"]) -> Work
     return replace(workload, cached=cached)
 
 
-def read_serving(values: Mapping[str, Any], settings: EngineSettings, hardware: Hardware) -> Serving:
-    """Return the guests and the placement, or refuse what the engine or the machine cannot do."""
+def read_serving(
+    values: Mapping[str, Any], settings: EngineSettings, hardware: Hardware, layers: int
+) -> Serving:
+    """Return the guests and the placement of a model's `layers`, or refuse what cannot be."""
     serving = Serving(**{item.name: values[item.name] for item in fields(Serving) if item.name in values})
     if not settings.spec_tokens:
         for name in ("draft", "acceptance"):
@@ -53,9 +55,20 @@ def read_serving(values: Mapping[str, Any], settings: EngineSettings, hardware: 
         raise SettingsError(f"--host-reserve: {hardware.name} has a memory of its own; leave it out")
     if serving.host_bandwidth is not None and serving.gpu_layers is None:
         raise SettingsError("--host-bandwidth: needs --gpu-layers, since no layer is on the host otherwise")
+    if (
+        settings.engine == "llama.cpp"
+        and (serving.gpu_layers or 0) > layers
+        and not _divisible(settings, hardware)
+    ):
+        return replace(serving, gpu_layers=None)  # all of it is on the GPU, and nothing is divided
     if serving.gpu_layers is not None:
         _check_partial(serving.gpu_layers, settings, hardware)
     return serving
+
+
+def _divisible(settings: EngineSettings, hardware: Hardware) -> bool:
+    """Whether a model can be divided between one GPU and a host with a memory of its own."""
+    return settings.tp * settings.pp == 1 and not hardware.device.unified
 
 
 def _check_partial(layers: int, settings: EngineSettings, hardware: Hardware) -> None:

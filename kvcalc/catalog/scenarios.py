@@ -92,7 +92,7 @@ def build(question: Question, model: Model, hardware: Hardware, draft: Model | N
     if settings.max_len is None:
         settings = replace(settings, max_len=workload.prompt + workload.generate)
     tiers = given_tiers(question)
-    serving = read_serving(values, settings, hardware)
+    serving = read_serving(values, settings, hardware, model.shape.layers)
     return Scenario(
         model=model if draft is None else model.with_draft(draft),
         hardware=hardware,
@@ -117,6 +117,20 @@ def restore_values(question: Question) -> tuple[Overrides, float | None, float |
     return overrides, values.get("bytes"), values.get("remaining")
 
 
+def refuse_model_keys(question: Question) -> None:
+    """Refuse what only a model can make use of beside bare numbers, where it would be lost unseen.
+
+    Raises
+    ------
+    SettingsError
+        If the question says such a key.
+    """
+    usable = {*_names(Overrides), "bytes", "remaining", "draws", "seed"}
+    for name, said in question.said.items():
+        if name not in usable:
+            raise SettingsError(f"{said.where}: bare numbers have no use for it; name MODEL and --on as well")
+
+
 def _overrides(values: Mapping[str, Any]) -> Overrides:
     chosen = {name: values[name] for name in _names(Overrides) if name in values}
     paces = [_key(name).option for name in ("calibrate", "prefill", "prefill_rate") if name in chosen]
@@ -131,7 +145,24 @@ def _overrides(values: Mapping[str, Any]) -> Overrides:
 
 def given_tiers(question: Question) -> tuple[TierUse, ...]:
     """Return the tiers that the question names, in base units."""
-    return tuple(tier_of(name, said) for name, said in question.tiers.items())
+    tiers = tuple(tier_of(name, said) for name, said in question.tiers.items())
+    for tier in tiers:
+        _check_hops(tier, {other.name: other for other in tiers}, question)
+    return tiers
+
+
+def _check_hops(tier: TierUse, known: Mapping[str, TierUse], question: Question) -> None:
+    """Refuse a way through a tier that was not named, or that comes back to where it began."""
+    passed, hop = [tier.name], tier
+    while hop.via is not None:
+        where = question.tiers[hop.name]["via"].where
+        if hop.via not in known:
+            hint = did_you_mean(hop.via, list(known)) or f"; named are {', '.join(known)}"
+            raise SettingsError(f"{where}: via {hop.via!r} is no tier of this question{hint}")
+        if hop.via in passed:
+            raise SettingsError(f"{where}: via {hop.via!r} comes back to a tier that was passed before")
+        passed.append(hop.via)
+        hop = known[hop.via]
 
 
 def engine_settings(question: Question, capability: float | None = None) -> EngineSettings:
@@ -295,6 +326,8 @@ def tier_of(name: str, said: Mapping[str, Said]) -> TierUse:
 
 
 def _of_tier(key: str, said: Said) -> float | str | bool:
+    if key == "via":
+        return str(said.value).strip()
     if key not in TIER_UNITS:
         return tier_word(key, str(said.value).strip().lower())
     if TIER_UNITS[key] == "1":

@@ -33,6 +33,14 @@ def diagnose(
     model: Annotated[
         str | None, typer.Option("--model", metavar="MODEL", help="To predict the KV size that the log has.")
     ] = None,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claim",
+            metavar="KEY=VALUE,...",
+            help="What is told of a restore, to check: ttft=50 ms,device_hit=0.1 s. Repeatable.",
+        ),
+    ] = None,
     on: On = None,
     set: Set = None,
     format: Format = "table",
@@ -48,4 +56,4 @@ def diagnose(
     check_format(format)
     seconds = None if interval is None else seconds_of(Said(interval, "--interval"))
     asked = question(model, on, said, None, set)
-    answer(answer_of(metrics or (), log, gpu_csv, seconds, asked), format, save)
+    answer(answer_of(metrics or (), log, gpu_csv, seconds, asked, claim or ()), format, save)

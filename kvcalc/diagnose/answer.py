@@ -8,6 +8,7 @@ from typing import Any
 from kvcalc.api import question_of, scenario
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said, engine_settings, quantity
+from kvcalc.diagnose.claims import claims_of, counters_of
 from kvcalc.diagnose.figures import Readings, engines_of, readings_of
 from kvcalc.diagnose.gpus import GpuFacts, read_gpus
 from kvcalc.diagnose.logs import LogFacts, read_log
@@ -16,6 +17,7 @@ from kvcalc.diagnose.results import Comparison, DiagnoseResult, MemoryComparison
 from kvcalc.diagnose.scrape import read_scrape
 from kvcalc.diagnose.verdicts import signs_of, verdicts_of, warnings_of
 from kvcalc.engines import lay_out
+from kvcalc.engines.layout import Layout
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.planning.memory import memory_of
 from kvcalc.planning.notebook import Notebook
@@ -37,6 +39,7 @@ def diagnose_engine(
     interval: float | str | None = None,
     model: str | None = None,
     on: str | None = None,
+    claims: Sequence[str] = (),
     **said: Any,  # noqa: ANN401 - any key's value
 ) -> DiagnoseResult:
     """Answer whether it is the policy, the layout or too little compute, as `kvcalc diagnose` does.
@@ -47,10 +50,11 @@ def diagnose_engine(
     log, gpus : files: an engine's log, nvidia-smi's CSV
     interval : between two scrapes, as text with a unit or in seconds
     model, on, said : what to predict the logged KV size by, as for `kvcalc.plan`
+    claims : what is told of restores, such as `ttft=50 ms,device_hit=100 ms`
     """
     scrapes = [metrics] if isinstance(metrics, str) else metrics
     seconds = None if interval is None else seconds_of(Said(interval, "interval", numbers=True))
-    return diagnose(scrapes, log, gpus, seconds, question_of(model, on, **said))
+    return diagnose(scrapes, log, gpus, seconds, question_of(model, on, **said), claims)
 
 
 def seconds_of(interval: Said) -> float:
@@ -67,6 +71,7 @@ def diagnose(
     gpus: str | None = None,
     seconds: float | None = None,
     question: Question | None = None,
+    claims: Sequence[str] = (),
 ) -> DiagnoseResult:
     """Answer whether it is the policy, the layout or too little compute.
 
@@ -77,9 +82,10 @@ def diagnose(
     gpus : nvidia-smi's CSV
     seconds : between two scrapes
     question : model, machine and engine, to predict the KV size that the log prints
+    claims : what is told of restores, to be held against arithmetic
     """
-    if not metrics and log is None and gpus is None:
-        raise SettingsError("nothing to read; give metrics, --log or --gpu-csv")
+    if not metrics and log is None and gpus is None and not claims:
+        raise SettingsError("nothing to read; give metrics, --log, --gpu-csv or --claim")
     if len(metrics) > 2:
         raise SettingsError("more than two scrapes; give an earlier and a later one")
     if len(metrics) == 2 and seconds is None:
@@ -92,6 +98,7 @@ def diagnose(
     _say_gpus(found, smi)
     book = Notebook()
     comparison, memory = _comparisons(question, facts, book)
+    layout = _layout(question)
     busy = None if smi is None else smi.utilization
     signs = signs_of({name: found.value(name) for name in _SIGNS}, facts, busy)
     return DiagnoseResult(
@@ -102,10 +109,18 @@ def diagnose(
         engines=tuple(dict.fromkeys((*engines_of(found.scrapes), *(facts.engines if facts else ())))),
         figures=tuple(found.figures.values()),
         missing=tuple(Missing(name, why) for name, why in found.missing.items() if name not in found.figures),
-        verdicts=verdicts_of(signs, comparison),
+        verdicts=verdicts_of(signs, comparison) if metrics or log or gpus else (),
         kv_tokens=comparison,
         kv_memory=memory,
+        claims=(*counters_of(found, layout), *claims_of(claims, layout)),
     )
+
+
+def _layout(question: Question | None) -> Layout | None:
+    """Return what the named model keeps by the engine's rules; None without a model."""
+    if question is None or question.model is None:
+        return None
+    return lay_out(models.load(question.model).shape, engine_settings(question))
 
 
 def _say_log(found: Readings, facts: LogFacts | None) -> None:

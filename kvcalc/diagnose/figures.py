@@ -33,6 +33,7 @@ class Readings:
     seconds: float | None  # between two
     figures: dict[str, Figure] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    counted: Mapping[str, "Count | None"] = field(default_factory=dict)
 
     @property
     def last(self) -> Scrape:
@@ -64,6 +65,7 @@ def readings_of(scrapes: Sequence[Scrape], seconds: float | None) -> Readings:
     if counted["load_bytes"] is None:
         counted["load_bytes"] = _counted(found, (OLD_LOADS,))
         counted["load_seconds"] = _counted(found, (OLD_LOAD_TIME,))
+    found.counted = counted
     _rates(found, counted)
     _shares(found, counted)
     _by_source(found, counted)

@@ -73,6 +73,16 @@ class MemoryComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimCheck:
+    """One thing that is told or counted, and what speaks against it."""
+
+    told: str  # the claim as it was given, or whose counters these are
+    severity: Annotated[str, ("error", "warning", "info", "none")]  # none: nothing speaks against it
+    message: str  # what speaks against it
+    instead: str  # what would show it
+
+
+@dataclass(frozen=True, slots=True)
 class DiagnoseResult(Result):
     """Answer of `kvcalc diagnose`."""
 
@@ -82,5 +92,6 @@ class DiagnoseResult(Result):
     verdicts: tuple[Verdict, ...]  # what is wrong, the gravest first
     kv_tokens: Comparison | None  # tokens of the pool, logged against predicted
     kv_memory: MemoryComparison | None  # KV memory per GPU, logged against predicted
+    claims: tuple[ClaimCheck, ...] = ()  # claims, and counters of tiers, held against arithmetic
 
     SCHEMA = "kvcalc.diagnose/1"

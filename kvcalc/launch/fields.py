@@ -19,6 +19,7 @@ _EXPECTED = {
     "count": "write a whole number of at least 1",
     "integer": "write a whole number",
     "number": "write a number without a unit",
+    "layers": "write a whole number, auto or all",
     "size": "write a number such as 32768, 32k (32,000) or 32K (32,768)",
     "switch": "write true or false, or the flag alone",
     "off": "write the flag alone",

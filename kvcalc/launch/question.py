@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kvcalc.catalog.scenarios import Question, Said
-from kvcalc.errors import KvcalcError
+from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import KEYS
 from kvcalc.launch.connectors import turns_hybrid_off
 from kvcalc.launch.flags import DIALECTS
@@ -30,8 +30,12 @@ def said_by(launch: LaunchSettings) -> Mapping[str, Said]:
     said = {"engine": Said(launch.engine, launch.file)}
     for item in launch.fields:
         key = keys.get(item.name, "")
+        if key == "gpu_layers" and item.value == 0:
+            raise SettingsError(f"{item.where}: {item.flag} 0 leaves all layers on the host; no GPU to plan")
         if not key or not _is_usable(item.value) or (kinds[key] == "share" and item.value > 1):
             continue
+        if isinstance(item.value, str) and kinds[key] == "integer":
+            continue  # llama.cpp's `auto` and `all` layers: the GPU holds what a plan supposes it to
         value = int(item.value) if kinds[key] in ("integer", "tokens") else item.value
         said[key] = Said(value, f"{item.where}: {item.flag}", numbers=True)
     if _known(launch):

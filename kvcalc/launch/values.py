@@ -66,6 +66,14 @@ def _size(value: Any, _: str) -> float:  # noqa: ANN401
     return float(number * base ** _POWERS[letter.lower()])
 
 
+def _layers(value: Any, _: str) -> int | str:  # noqa: ANN401
+    """Read llama.cpp's number of layers on the GPU; as many as fit and all of them are words."""
+    if value in ("auto", "all"):
+        return str(value)
+    layers = _integer(value, _)
+    return "auto" if layers == -1 else "all" if layers < -1 else layers
+
+
 def _text(value: Any, _: str) -> str:  # noqa: ANN401
     return str(value)
 
@@ -105,6 +113,7 @@ _READERS = {
     "integer": _integer,
     "number": _number,
     "size": _size,
+    "layers": _layers,
     "text": _text,
     "switch": _switch,
     "off": _off,

@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from kvcalc.errors import SettingsError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
+LINE = 96  # characters of a title that fit over the axes
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
@@ -75,7 +77,7 @@ def break_even_picture(curve: BreakEvenCurve, file: str) -> bytes:
         axes.plot(curve.points, values, label=line.name, color=colour)
     if curve.break_even is not None:
         axes.axvline(curve.break_even, color="#999999", linestyle="--")
-    axes.set_title(f"{title(curve)}\n{said(curve)}", fontsize="medium")
+    axes.set_title("\n".join([title(curve), *wrap(said(curve), LINE)]), fontsize="medium")
     axes.set_xlabel(f"{curve.variable} [{curve.unit}]")
     axes.set_ylabel(f"[{curve.lines[0].unit}]")
     if curve.unit != "1":

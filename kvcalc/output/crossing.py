@@ -1,5 +1,7 @@
 """Restoring against recomputing over one input, as a drawing of characters."""
 
+from textwrap import wrap
+
 from kvcalc.offload_results import BreakEvenCurve
 from kvcalc.output.format import human
 from kvcalc.output.page import Drawing
@@ -20,7 +22,7 @@ def crossing(curve: BreakEvenCurve) -> Drawing:
             " " * drawn.left + "  " + _axis(curve, drawn.scale),
             "",
             *(f"{sign}  {line.name}" for sign, line in zip(_SIGNS, curve.lines, strict=True)),
-            f":  {said(curve)}",
+            *wrap(f":  {said(curve)}", WIDTH + drawn.left, subsequent_indent="   "),
         ),
     )
 

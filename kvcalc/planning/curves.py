@@ -127,7 +127,7 @@ def _prefix(case: Case) -> BreakEvenCurve:
 def _hit(case: Case) -> BreakEvenCurve:
     """Money saved per second over the share of requests that hit, against the price of the whole tier."""
     scenario, _, _ = case.asked("hit")
-    price, storage = _prices(case, scenario, "hit")
+    price, storage, whose = _prices(case, scenario, "hit")
     rate, capacity = scenario.workload.rate, case.tier.capacity
     if rate is None:
         raise SettingsError("--curve hit: needs --rate, the requests per second")
@@ -149,13 +149,13 @@ def _hit(case: Case) -> BreakEvenCurve:
         ("GPU time saved", "USD/second", shares * rate * saved),
         ("price of the tier", "USD/second", _flat(per_second, shares)),
     ]
-    return _curve("hit", "1", case, shares, lines, point if point <= 1 else None, reason)
+    return _curve("hit", "1", case, shares, lines, point if point <= 1 else None, reason + whose)
 
 
 def _interval(case: Case) -> BreakEvenCurve:
     """Cost of keeping the prefix until it is used again, against the GPU time that one hit saves."""
     scenario, _, _ = case.asked("interval")
-    price, storage = _prices(case, scenario, "interval")
+    price, storage, whose = _prices(case, scenario, "interval")
     saved = float(time_cost(max(case.saving, 0.0), price, _gpus(scenario)))
     size = float(case.row.bytes) * scenario.settings.tp * scenario.settings.pp  # kept on all ranks together
     try:
@@ -168,7 +168,7 @@ def _interval(case: Case) -> BreakEvenCurve:
         ("GPU time saved", "USD", _flat(saved, times)),
         ("keeping the prefix", "USD", storage_cost(size, times, storage)),
     ]
-    return _curve("interval", "second", case, times, lines, point, reason)
+    return _curve("interval", "second", case, times, lines, point, reason + whose)
 
 
 def _piece(case: Case) -> BreakEvenCurve:
@@ -204,9 +204,13 @@ _CURVES: Mapping[str, Callable[[Case], BreakEvenCurve]] = MappingProxyType(
 )
 
 
-def _prices(case: Case, scenario: Scenario, variable: str) -> tuple[float, float]:
-    """Return the prices of one GPU and of the tier's storage."""
-    price, storage = scenario.overrides.price, case.tier.price
+def _prices(case: Case, scenario: Scenario, variable: str) -> tuple[float, float, str]:
+    """Return the prices of one GPU and of the tier's storage, with whose the latter is if nobody said it."""
+    price, storage, whose = scenario.overrides.price, case.tier.price, ""
+    kind = None if case.route is None else case.route.kind
+    if storage is None and kind is not None and kind.price is not None:
+        storage = kind.price.value
+        whose = f"; {kind.title} is taken to cost {kind.price.note}, which price= of the tier replaces"
     if price is None:
         raise SettingsError(f"--curve {variable}: needs --price of one GPU, for example '2.5 USD/hour'")
     if storage is None:
@@ -214,7 +218,7 @@ def _prices(case: Case, scenario: Scenario, variable: str) -> tuple[float, float
             f"--curve {variable}: needs the price of {case.tier.name}, for example "
             f"--tier '{case.tier.name}=512 GB@54 GB/s,price=0.2 USD/GB/month'"
         )
-    return price, storage
+    return price, storage, whose
 
 
 def _gpus(scenario: Scenario) -> int:

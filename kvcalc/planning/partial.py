@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.formulas.breakeven import speedup
-from kvcalc.formulas.partial import activation_share
+from kvcalc.formulas.partial import activation_share, partial_split
 from kvcalc.offload_results import Expressible, Split
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     PREFIX_STORE,
+    Restoring,
     Route,
     block_tokens,
     cached_tokens,
@@ -24,7 +25,7 @@ from kvcalc.planning.offload import (
     whole_chunks,
 )
 from kvcalc.planning.speed import Speed
-from kvcalc.quantity import Seconds
+from kvcalc.quantity import Bytes, Seconds, Tokens
 from kvcalc.results import Offload
 from kvcalc.shapes.components import Component, ModelShape
 
@@ -72,6 +73,11 @@ CONNECTORS: Mapping[str, Connector] = MappingProxyType(
 """By engine; every connector of vLLM (LMCache, Mooncake, NIXL, llm-d, PegaFlow) goes through its
 interface, which takes the number of tokens that match from the front."""
 
+_OTHERS = (
+    "vLLM's connectors (LMCache, Mooncake, NIXL, llm-d) and SGLang's HiCache can only load the front and "
+    "compute behind it, llama.cpp and transformers neither"
+)
+
 
 def with_splits(speed: Speed, rows: tuple[Offload, ...]) -> tuple[Offload, ...]:
     """Return the rows of a plan with the split of each prefix store, where a restore ends at all."""
@@ -92,25 +98,52 @@ def with_splits(speed: Speed, rows: tuple[Offload, ...]) -> tuple[Offload, ...]:
 
 def split_of(speed: Speed, route: Route, row: Offload, cached: int) -> Split:
     """Return the best split of a prefix of `cached` tokens between computing and loading."""
+    asked = _Asked(speed, route, row, cached)
     lengths = _lengths(cached, block_tokens(speed))
-    back = _from_the_back(speed, route, row, lengths, cached)
-    front = _from_the_front(speed, route, row, lengths)
+    back, front = asked.from_the_back(lengths), asked.from_the_front(lengths)
     best, first = int(np.argmin(back)), int(np.argmin(front))
-    single = min(float(row.recompute), float(_total(row)))
     connector = CONNECTORS[speed.scenario.settings.engine]
-    shape = speed.scenario.model.shape
-    share = hidden_state_share(shape, speed.scenario.settings.engine)
+    share = hidden_state_share(speed.scenario.model.shape, speed.scenario.settings.engine)
     return Split(
+        share=float(lengths[best]) / cached if cached else 0.0,
         recomputed=float(lengths[best]),
         loaded=float(cached - lengths[best]),
         time=float(back[best]),
-        speedup=float(speedup(single, float(back[best]))),
+        speedup=float(speedup(_better(row), float(back[best]))),
         prefix_loaded=float(lengths[first]),
         prefix_time=float(front[first]),
         connector=connector.title,
         expressible=connector.expressible,
-        activations=share,
+        activations=share if np.isfinite(share) else None,
         reason=f"{connector.title} ({connector.source}); {_activations(share)}",
+    )
+
+
+def plain_split(found: Restoring, row: Offload) -> Split | None:
+    """Return the split of a restore of bare numbers; None where a hit saves no computing.
+
+    Without a model the prefix takes the same time for each of its bytes, so the front is dearer here
+    than it is under causal attention, and the gain is the least that can be.
+    """
+    saved = float(row.recompute) - float(row.remaining)
+    if saved <= 0 or not np.isfinite(float(row.restore)):
+        return None
+    size, overhead = float(found.size), float(found.overhead)
+    share = float(partial_split(1.0, size, float(found.bandwidth), saved, overhead=overhead))
+    time = share * saved + float(row.remaining)
+    single, connector = _better(row), CONNECTORS["generic"]
+    return Split(
+        share=share,
+        recomputed=None,
+        loaded=None,
+        time=min(time, single),
+        speedup=max(1.0, float(speedup(single, time))),
+        prefix_loaded=None,
+        prefix_time=single,
+        connector=connector.title,
+        expressible=connector.expressible,
+        activations=None,
+        reason=f"{connector.title} ({connector.source}); {_OTHERS}",
     )
 
 
@@ -120,27 +153,47 @@ def _lengths(cached: int, block: int) -> _Numbers:
     return np.unique([0.0, *np.arange(step, cached, step, dtype=float), float(cached)])
 
 
-def _from_the_back(speed: Speed, route: Route, row: Offload, front: _Numbers, cached: int) -> _Numbers:
-    """Return the time to the first token with `front` tokens computed and the others loaded.
+@dataclass(frozen=True)
+class _Asked:
+    """One restore whose prefix may be divided; all times are to the first token."""
 
-    What the front takes is what having it cached would save: the work of the prompt less that of the
-    rest of it.  The suffix needs both parts.
-    """
-    prompt = float(speed.scenario.workload.prompt)
-    computing = row.recompute - computing_time(speed, prompt - front, front)
-    behind = cached - front
-    found = restoring(speed.scenario, route, moved_bytes(speed.layout, behind))
-    loading = np.where(behind > 0, found.parts.transfer + found.overhead, 0.0)
-    total: _Numbers = np.maximum(computing, loading) + row.remaining
-    return total
+    speed: Speed
+    route: Route
+    row: Offload
+    cached: int
+
+    def moved(self, tokens: Tokens) -> Bytes:
+        """Return the bytes of some of the prefix's tokens: their part of what the row restores."""
+        whole = float(moved_bytes(self.speed.layout, float(self.cached)))
+        part = moved_bytes(self.speed.layout, tokens)
+        return part if whole <= 0 else part * (float(self.row.bytes) / whole)
+
+    def from_the_back(self, front: _Numbers) -> _Numbers:
+        """Return the time with `front` tokens computed and the others loaded.
+
+        What the front takes is what having it cached would save: the work of the prompt less that of the
+        rest of it.  The suffix needs both parts.
+        """
+        prompt = float(self.speed.scenario.workload.prompt)
+        computing = self.row.recompute - computing_time(self.speed, prompt - front, front)
+        behind = self.cached - front
+        found = restoring(self.speed.scenario, self.route, self.moved(behind))
+        loading = np.where(behind > 0, found.parts.transfer + found.overhead, 0.0)
+        total: _Numbers = np.maximum(computing, loading) + self.row.remaining
+        return total
+
+    def from_the_front(self, loaded: _Numbers) -> _Numbers:
+        """Return the time with the first `loaded` tokens restored, the others computed."""
+        prompt, cached = float(self.speed.scenario.workload.prompt), float(self.cached)
+        suffix = computing_time(self.speed, prompt - cached, cached)
+        left = self.row.remaining + computing_time(self.speed, prompt - loaded, loaded) - suffix
+        found = restoring(self.speed.scenario, self.route, self.moved(loaded))
+        return np.where(loaded > 0, found.total(left), self.row.recompute)
 
 
-def _from_the_front(speed: Speed, route: Route, row: Offload, loaded: _Numbers) -> _Numbers:
-    """Return the time to the first token with the first `loaded` tokens restored, the others computed."""
-    prompt = float(speed.scenario.workload.prompt)
-    left = computing_time(speed, prompt - loaded, loaded)
-    found = restoring(speed.scenario, route, moved_bytes(speed.layout, loaded))
-    return np.where(loaded > 0, found.total(left), row.recompute)
+def _better(row: Offload) -> float:
+    """Return the better of restoring all and computing all."""
+    return min(float(row.recompute), float(_total(row)))
 
 
 def _total(row: Offload) -> Seconds:

@@ -1,6 +1,6 @@
 """One restore against one recompute, from bare numbers or from a model and a machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kvcalc.planning.gains import GivenSaving, ModelledSaving, Saving, gains_of
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     Hit,
+    Restoring,
     Times,
     block_tokens,
     cached_tokens,
@@ -27,6 +28,7 @@ from kvcalc.planning.offload import (
     times_of,
     whole_chunks,
 )
+from kvcalc.planning.partial import plain_split, split_of
 from kvcalc.planning.prefill import tell_source
 from kvcalc.planning.speed import Speed, speed_of
 from kvcalc.planning.uncertainty import NO_DOUBT, Doubt, judged
@@ -60,7 +62,7 @@ def restore_of(
     saving: Saving
     if scenario is None:
         size, times, tiers = _bare(given, overrides, book)
-        rows = tuple(restore_row(plain_restoring(tier, size, overrides), times, book) for tier in tiers)
+        rows = tuple(_plain_row(plain_restoring(tier, size, overrides), times, book) for tier in tiers)
         saving = GivenSaving(size, times.recompute, times.remaining, given.doubt.given)
         case = Case(rows[0], tiers[0], plain_restoring(tiers[0], size, overrides))
     else:
@@ -166,5 +168,13 @@ def _modelled(given: Given, speed: Speed, tiers: tuple[TierUse, ...], book: Note
         size = float(moved_bytes(speed.layout, float(hit.cached))) if given.size is None else given.size
         found = restoring(speed.scenario, route, size)
         tell_wait(tier.name, found.wait, speed.scenario, size / float(found.bandwidth), book)
-        rows.append(restore_row(found, times_of(speed, hit, given.remaining), book))
+        row = restore_row(found, times_of(speed, hit, given.remaining), book)
+        if hit.cached > 0 and np.isfinite(float(row.restore)):
+            row = replace(row, split=split_of(speed, route, row, hit.cached))
+        rows.append(row)
     return tuple(rows)
+
+
+def _plain_row(found: Restoring, times: Times, book: Notebook) -> Offload:
+    row = restore_row(found, times, book)
+    return replace(row, split=plain_split(found, row))

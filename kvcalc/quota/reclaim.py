@@ -1,7 +1,7 @@
 """How to get bytes back from a tenant: steps in the fixed order, their price, and what can never be had."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -59,14 +59,11 @@ def reclaim(
     steps = _steps(ledger, segments, plan.moves, rates, request.tenant, book)
     least = cheapest(segments, need, space, request.allowed, ledger.host.capacity is not None)
     after = _after(ledger, segments, plan, tenant, request.everything)
-    for note in ledger.notes:
-        book.warn(note)
     _tell(ledger, request, plan, book)
-    waiting = largest(ledger)
-    if request.waiting_tokens is not None:
-        waiting = Waiting("--request", request.waiting_tokens, request.tenant)
-    placement = placement_of(after, waiting, need)
+    placement = placement_of(after, _waiting(ledger, request), need)
     charged = _charges(ledger, after, before, request, book)
+    arrivals = ledger.tenants[tenant].arrivals if request.arrivals is None else request.arrivals
+    decodes = decodes_of(ledger, tenant, holdings, over, float(before[tenant]), rates, arrivals, book)
     result = QuotaReclaimResult(
         inputs=_inputs(ledger, request, rates),
         sources=book.sources,
@@ -89,17 +86,20 @@ def reclaim(
         least_cost=_least(ledger, segments, least, plan, steps, rates, request.tenant, need),
         watermark=_watermark(ledger, plan, space),
         charges=charged,
-        decodes=decodes_of(
-            ledger, tenant, holdings, over, float(before[tenant]), rates,
-            request.arrivals if request.arrivals is not None else ledger.tenants[tenant].arrivals, book,
-        ),
+        decodes=decodes,
         recompute_rate=LONG / float(rates.recompute(LONG, 0.0)),
         out_bandwidth=rates.out,
         back_bandwidth=rates.back,
         arrivals=request.arrivals,
-    )  # fmt: skip
-    result = replace(result, warnings=tuple(book.warnings), assumptions=tuple(book.assumptions))
+    )
     return result, after, tuple(book.calls)
+
+
+def _waiting(ledger: Ledger, request: Request) -> Waiting | None:
+    """Return the request that waits: the one that was asked about, else the ledger's largest."""
+    if request.waiting_tokens is not None:
+        return Waiting("--request", request.waiting_tokens, request.tenant)
+    return largest(ledger)
 
 
 def _tenant(ledger: Ledger, request: Request) -> int:
@@ -301,6 +301,8 @@ def _watermark(ledger: Ledger, plan: FixedOrder, space: float) -> Watermark | No
 
 def _tell(ledger: Ledger, request: Request, plan: FixedOrder, book: Notebook) -> None:
     """Say what the reader of a plan must not miss."""
+    for note in ledger.notes:
+        book.warn(note)
     if not plan.enough:
         book.warn(
             f"only {plan.freed:,.0f} of {plan.need:,.0f} bytes can be freed from {request.tenant} by what is "

@@ -1,5 +1,6 @@
-"""Kinds of tier as data (kinds.json): latency, queue depth, who shares them, wear."""
+"""Kinds of tier as data (kinds.json): latency, operations in flight, who shares them, wear, price."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,8 @@ from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.tiers.figures import Figure, data_of, figures_of
 
 _FIGURES = (
-    *("latency", "iops", "queue_depth", "streams", "write_share", "drive_writes", "remote_share", "price"),
+    *("latency", "iops", "drive_bandwidth", "queue_depth", "streams"),
+    *("write_share", "drive_writes", "remote_share", "price"),
 )
 
 
@@ -20,14 +22,31 @@ class TierKind:
     title: str
     called: tuple[str, ...]  # names of tiers that are taken for this kind
     shared: str  # what the GPUs that read it at once have in common
+    waits: bool = False  # whether a restore waits for the latency of its first operation, as on drives
     latency: Figure | None = None  # second, of one operation
     iops: Figure | None = None  # operations a second of one drive
-    queue_depth: Figure | None = None  # operations in flight
-    streams: Figure | None = None  # of one request
+    drive_bandwidth: Figure | None = None  # byte/second that one drive reads
+    queue_depth: Figure | None = None  # operations in flight that the device takes
+    streams: Figure | None = None  # operations in flight that one request keeps
     write_share: Figure | None = None  # of the read bandwidth
     drive_writes: Figure | None = None  # times its capacity that a drive may be written each day
     remote_share: Figure | None = None  # of the bandwidth that a remote socket leaves
     price: Figure | None = None  # USD/byte/second
+
+    def number(self, name: str, otherwise: float) -> float:
+        """Return a figure's value, or `otherwise` where the kind has none."""
+        found: Figure | None = getattr(self, name)
+        return otherwise if found is None else found.value
+
+    @property
+    def in_flight(self) -> float:
+        """Operations of one request in flight: as many as it keeps and the device takes."""
+        return min(self.number("streams", math.inf), self.number("queue_depth", math.inf))
+
+    def operations(self, bandwidth: float) -> float:
+        """Return the operations a second of as many drives as read at `bandwidth` together."""
+        drives = max(1.0, bandwidth / self.number("drive_bandwidth", math.inf))
+        return self.number("iops", math.inf) * drives
 
 
 @cache
@@ -40,6 +59,7 @@ def tier_kinds() -> Mapping[str, TierKind]:
             title=entry["title"],
             called=tuple(entry["called"]),
             shared=entry["shared"],
+            waits=entry.get("waits", False),
             **figures_of(entry, _FIGURES, data["sources"]),
         )
         for entry in data["kinds"]

@@ -180,7 +180,7 @@ def test_llama_cpp_has_short_flags():
         "./build/bin/llama-server -m x.gguf -c 32768 -np 4 -ngl 99 -fa -ctk q8_0 -ctv q8_0", "a.sh"
     )
     assert values(launch) == {
-        **{"model": "x.gguf", "context": 32768, "parallel": 4, "gpu_layers": "99", "flash": "on"},
+        **{"model": "x.gguf", "context": 32768, "parallel": 4, "gpu_layers": 99, "flash": "on"},
         **{"k_type": "q8_0", "v_type": "q8_0"},
     }
 

@@ -8,12 +8,12 @@ from typing import Literal
 
 from kvcalc.launch.settings import Scope
 
-Kind = Literal["count", "integer", "number", "size", "text", "switch", "off", "json", "items"]
+Kind = Literal["count", "integer", "number", "layers", "size", "text", "switch", "off", "json", "items"]
 """How a value is read.
 
-count: a whole number of at least 1.  size: a number that may end in k, M, G (decimal) or K, Mi, Gi
-(binary).  switch: present means true, `--no-` false.  off: present means false.  items: a JSON list
-of objects.
+count: a whole number of at least 1.  layers: a whole number, auto or all.  size: a number that may end
+in k, M, G (decimal) or K, Mi, Gi (binary).  switch: present means true, `--no-` false.  off: present
+means false.  items: a JSON list of objects.
 """
 
 Release = tuple[int, int]

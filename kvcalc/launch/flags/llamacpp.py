@@ -15,7 +15,7 @@ _FLAGS = (
     Flag(("--batch-size", "-b"), "batch", "integer", "token"),
     Flag(("--cache-type-k", "-ctk"), "k_type", key="k_type"),
     Flag(("--cache-type-v", "-ctv"), "v_type", key="v_type"),
-    Flag(("--gpu-layers", "-ngl", "--n-gpu-layers"), "gpu_layers"),
+    Flag(("--gpu-layers", "-ngl", "--n-gpu-layers"), "gpu_layers", "layers", key="gpu_layers"),
     Flag(("--flash-attn", "-fa"), "flash", "text", implies="on"),
     Flag(("--swa-full",), "swa_full", "switch", key="swa_full"),
     Flag(("--kv-unified", "-kvu"), "unified", "switch"),
@@ -38,7 +38,7 @@ _ENVIRONMENT = (
     Flag(("LLAMA_ARG_UBATCH",), "ubatch", "count", "token", key="ubatch"),
     Flag(("LLAMA_ARG_CACHE_TYPE_K",), "k_type", key="k_type"),
     Flag(("LLAMA_ARG_CACHE_TYPE_V",), "v_type", key="v_type"),
-    Flag(("LLAMA_ARG_N_GPU_LAYERS",), "gpu_layers"),
+    Flag(("LLAMA_ARG_N_GPU_LAYERS",), "gpu_layers", "layers", key="gpu_layers"),
 )
 
 LLAMACPP = Dialect(

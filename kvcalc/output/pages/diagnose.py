@@ -21,12 +21,15 @@ def page(result: DiagnoseResult) -> Page:
         for item in result.figures
     ]
     blocks: tuple[Grid | Lines, ...] = (
-        grid("What it is", ("problem", "because", "change"), "lll", verdicts),
+        *((grid("What it is", ("problem", "because", "change"), "lll", verdicts),) if verdicts else ()),
         *((_under("What was read", ("figure", "value", "from"), figures),) if figures else ()),
         *_comparison(result),
+        *_claims(result),
         *_missing(result),
         *remarks(result),
     )
+    if not verdicts:
+        return Page("Claims", blocks)
     return Page(f"Diagnosis of {' and '.join(result.engines) or 'an unknown engine'}", blocks)
 
 
@@ -41,6 +44,16 @@ def _value(item: Figure) -> str:
 def _comparison(result: DiagnoseResult) -> tuple[Lines, ...]:
     told = [item.explanation for item in (result.kv_memory, result.kv_tokens) if item is not None]
     return (Lines("KV size, logged and predicted", tuple(told), bullet=True),) if told else ()
+
+
+def _claims(result: DiagnoseResult) -> tuple[Grid, ...]:
+    if not result.claims:
+        return ()
+    rows: list[tuple[Cell | str, ...]] = [
+        (item.told, Cell(item.message, "good" if item.severity == "none" else "bad"), item.instead)
+        for item in result.claims
+    ]
+    return (grid("What is told, held against arithmetic", ("told", "found", "instead"), "lll", rows),)
 
 
 def _missing(result: DiagnoseResult) -> tuple[Grid, ...]:

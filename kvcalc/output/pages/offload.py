@@ -111,8 +111,11 @@ def _split(item: Offload) -> str:
     if split is None or float(split.speedup) < 1 + _LEAST_SPLIT or split.expressible == "none":
         return ""
     if split.expressible == "back":
+        first, others = f"the first {text(split, 'share')} of the prefix", "the rest loads"
+        if split.recomputed is not None:
+            first, others = f"the first {text(split, 'recomputed')}", "the others load"
         return (
-            f"computing the first {text(split, 'recomputed')} while the others load would take "
+            f"computing {first} while {others} would take "
             f"{text(split, 'time')}, {significant(float(split.speedup))} times faster than either alone"
         )
     return (

@@ -10,7 +10,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.restoring import restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, route_of
 from kvcalc.planning.offload.rows import Times, restore_row
-from kvcalc.planning.offload.stores import tell_stores, write_need
+from kvcalc.planning.offload.stores import tell_stores, write_budget, write_need
 from kvcalc.planning.offload.streaming import working_set
 from kvcalc.planning.offload.waiting import tell_wait
 from kvcalc.planning.pace import Pace
@@ -167,7 +167,8 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
             f"{route.rates.first.value:g} s more"
         )
     shortest = _shortest(speed, route, max(1.0, hit.new))
-    return restore_row(found, times_of(speed, hit), book, shortest, need)
+    budget = None if need is None else write_budget(route, scenario.hardware.device_to_host.bandwidth)
+    return restore_row(found, times_of(speed, hit), book, shortest, need, budget)
 
 
 def _shortest(speed: Speed, route: Route, suffix: float) -> float | None:

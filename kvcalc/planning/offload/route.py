@@ -40,6 +40,10 @@ BOTH_WAYS = 1.5
 (https://blog.vllm.ai/2026/01/08/kv-offloading-connector.html); 18.6 twice over 26 GB/s on an A100."""
 
 
+ENDLESS = 1e15
+"""So many bytes [byte] that what is once for a restore no longer counts."""
+
+
 @dataclass(frozen=True)
 class Route:
     """One tier, what moves its bytes, and what they cross; sizes may be arrays."""
@@ -59,8 +63,37 @@ class Route:
         """Time before the first byte moves [second]: as given, else the mechanism's fixed cost."""
         if self.tier.setup is not None:
             return self.tier.setup
-        own = self.rates.number("fixed", 0.0) + (self.tier.latency or 0.0)
+        own = self.rates.number("fixed", 0.0) + (self.tier.latency or 0.0) + self.first_operation
         return own + (self.then.setup if self.then is not None else 0.0)
+
+    @property
+    def first_operation(self) -> float:
+        """Time [second] that the kind's first operation is assumed to take, where nothing else says it."""
+        said = self.rates.fixed is not None or self.tier.latency is not None or self.tier.setup is not None
+        return 0.0 if said or self.kind is None or not self.kind.waits else self.latency
+
+    @property
+    def latency(self) -> float:
+        """Time of one operation of no bytes [second]: as given, else the kind's."""
+        if self.tier.latency is not None:
+            return self.tier.latency
+        return self.kind.number("latency", 0.0) if self.kind is not None else 0.0
+
+    @property
+    def in_flight(self) -> float:
+        """Operations of one restore that are in flight at once [1]: as given, else the kind's."""
+        if self.tier.queue_depth is not None:
+            return self.tier.queue_depth
+        return self.kind.in_flight if self.kind is not None else math.inf
+
+    @property
+    def operations(self) -> float:
+        """Operations a second that one GPU gets [1/second]: as given, else those of the kind's drives."""
+        if self.tier.iops is not None:
+            return self.tier.iops / self.tier.shared_by
+        if self.kind is None:
+            return math.inf
+        return self.kind.operations(self.tier.bandwidth) / self.tier.shared_by
 
     def piece(self, size: Bytes) -> Bytes:
         """Return the bytes of one piece: nothing is moved in pieces larger than itself."""
@@ -80,11 +113,24 @@ class Route:
         if self.rates.per_piece is not None:
             cost, streams = self.rates.per_piece.value, self.rates.number("streams", 1.0)
             rate = effective_bandwidth(piece, rate, cost, streams)
-        if self.tier.queue_depth is not None and self.tier.latency:
+        return self._within_operations(rate, piece)
+
+    def _within_operations(self, rate: BytesPerSecond, piece: Bytes) -> BytesPerSecond:
+        """Return a rate that the operations in flight and those a second allow at this size."""
+        if self.tier.io_size is not None:
+            piece = np.minimum(piece, self.tier.io_size)
+        limited = rate
+        if self.latency and math.isfinite(self.in_flight):
             # Little's law: so many operations in flight, each as long as its latency and its bytes.
-            needed = queue_depth(rate, self.tier.latency + piece / rate, piece)
-            rate = rate * np.minimum(1.0, self.tier.queue_depth / needed)
-        return rate
+            needed = queue_depth(rate, self.latency + piece / rate, piece)
+            limited = rate * np.minimum(1.0, self.in_flight / needed)
+        if (
+            self.tier.io_size is None
+            and math.isfinite(self.operations)
+            and np.all(np.isfinite(self.rule_piece))
+        ):
+            limited = iops_bandwidth(self.operations, piece, limited)
+        return limited
 
     @property
     def link_rate(self) -> float:
@@ -126,6 +172,43 @@ def tier_bandwidth(tier: TierUse) -> float:
     if tier.iops is not None and tier.io_size is not None:
         return float(iops_bandwidth(tier.iops, tier.io_size, tier.bandwidth))
     return tier.bandwidth
+
+
+def _tell_operations(route: Route, book: Notebook) -> None:
+    """Say which figures of the tier's kind count, and warn of a limit that nothing can be made of."""
+    tier, kind = route.tier, route.kind
+    pieces = math.isfinite(route.rule_piece)
+    if tier.iops is not None and tier.io_size is None and not pieces:
+        book.warn(
+            f"{tier.name}: its iops limit nothing, since {route.mechanism.name} says no size of an "
+            "operation; give io_size or another mechanism"
+        )
+    if kind is None:
+        return
+    if route.first_operation:
+        _tell_figure(tier.name, "latency", kind, book)
+        book.assume(
+            f"{tier.name}: a restore waits {route.first_operation * 1e3:g} ms for its first operation "
+            f"(assumed, {kind.title}); latency or setup of the tier replaces it"
+        )
+    if not pieces or tier.queue_depth is not None or not kind.latency:
+        return
+    free = replace(route, kind=None, tier=replace(tier, latency=None))
+    if float(route.bandwidth(ENDLESS)) < float(free.bandwidth(ENDLESS)) * (1 - 1e-9):
+        for name in ("latency", "queue_depth", "streams", "iops"):
+            _tell_figure(tier.name, name, kind, book)
+        allowed = float(route.bandwidth(ENDLESS)) / 1e9
+        book.assume(
+            f"{tier.name}: {route.rule_piece / 1e3:.4g} kB in each operation, {route.in_flight:g} of them in "
+            f"flight and {route.latency * 1e6:g} us each, allow {allowed:.3g} GB/s; queue_depth, latency and "
+            "iops of the tier replace what is assumed of its kind"
+        )
+
+
+def _tell_figure(tier: str, name: str, kind: TierKind, book: Notebook) -> None:
+    figure = getattr(kind, name)
+    if figure is not None:
+        book.source(f"{tier}.{name}", figure.cited)
 
 
 def plain_route(tier: TierUse) -> Route:
@@ -172,6 +255,10 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
         link=hardware.host_to_device.bandwidth,
         ranks=settings.tp,
     )
+    _tell_operations(route, book)
+    if tier.via is not None:
+        staged = next(other for other in scenario.tiers if other.name == tier.via)
+        return replace(route, then=route_of(speed, staged, book))
     if chosen.then is None:
         return route
     hop = TierUse("host memory", hardware.host_to_device.bandwidth, mechanism=chosen.then, kind="dram")

@@ -45,12 +45,13 @@ def restore_row(
     book: Notebook,
     shortest: float | None = None,
     write_need: float | None = None,
+    write_budget: float | None = None,
 ) -> Offload:
     """Return one restore against one recompute, part by part, with its verdict."""
     route, size = found.route, float(found.size)
     bandwidth, parts = float(found.bandwidth), found.parts
     serial = _quote(found, times.remaining, book)
-    if float(parts.total) == float(parts.transfer):
+    if float(parts.total) <= float(parts.transfer) + route.first_operation:
         book.assume(IDEAL_TRANSFER)
     wait = float(found.exposed(parts.transfer, times.remaining)) if found.overlaps else None
     total = serial if wait is None else float(found.total(times.remaining))
@@ -86,6 +87,7 @@ def restore_row(
         utilization=None if found.wait.utilization is None else float(found.wait.utilization),
         first_restore=None if route.rates.first is None else route.rates.first.value,
         write_need=write_need,
+        write_budget=write_budget,
         layer_group=group,
         layerwise_total=layerwise,
         prefetch_lead=lead_of(found) if math.isfinite(float(parts.total)) else None,

@@ -2,7 +2,6 @@
 
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
-from kvcalc.planning.offload.waiting import restore_rate
 from kvcalc.planning.speed import Speed
 
 DAY = 86_400.0
@@ -15,18 +14,18 @@ SERVICE_YEARS = 5.0
 def write_need(speed: Speed, route: Route, cached: int) -> float | None:
     """Return the bytes per second that one GPU stores at the planned rate; None where nobody says.
 
-    Write-through stores every new block of the prompts, write-back as much once the pool is full, and a
-    selective store what is seen again, of which the hit share is taken as the measure.
+    Write-through stores every new block of the prompts, all of those that miss; write-back as much once
+    the pool is full, and a selective store what is seen again, of which the hit share is taken as the
+    measure.
     """
-    scenario = speed.scenario
-    rate, store = restore_rate(scenario), route.tier.store or route.mechanism.store
-    if rate is None or store is None:
+    workload, store = speed.scenario.workload, route.tier.store or route.mechanism.store
+    if workload.rate is None or store is None:
         return None
-    prompt = scenario.workload.prompt
-    new = prompt - cached
+    prompt, hits = workload.prompt, workload.hit_rate
+    new = hits * (prompt - cached) + (1 - hits) * prompt
     share = cached / prompt if store == "selective" else 1.0
     size = moved_bytes(speed.layout, float(prompt))
-    return rate * share * float(size) * new / prompt
+    return workload.rate / speed.scenario.settings.dp * share * float(size) * new / prompt
 
 
 def tell_stores(
@@ -45,7 +44,12 @@ def tell_stores(
             "be written; stores will be skipped and hits lost"
         )
     if (tier.store or route.mechanism.store) == "write_back":
-        book.assume(f"{tier.name}: write-back delays each new block by the copy of the one it evicts")
+        piece = float(route.piece(size))
+        delay = piece / min(float(route.bandwidth(piece)), budget)
+        book.assume(
+            f"{tier.name}: write-back delays each new block by the copy of the one it evicts, "
+            f"{delay * 1e3:.3g} ms for {piece / 1e6:.3g} MB"
+        )
     _tell_wear(route, need * scenario.gpus, book)
 
 

@@ -60,12 +60,16 @@ def tell_wait(tier: str, wait: Wait, scenario: Scenario, service: float, book: N
         )
         return
     book.run(mean_wait, service=service, utilization=busy, variation=VARIATION)
-    mean, late = float(wait.mean) * 1e3, float(wait.p99) * 1e3
+    mean, late = float(wait.mean), float(wait.p99)
     # So few may wait that the worst hundredth waits no longer than the mean, which the few make up.
-    waits = f"wait {mean:.3g} ms on average, {late:.3g} ms in the worst hundredth"
+    waits = f"wait {_time(mean)} on average, {_time(late)} in the worst hundredth"
     if late <= mean:
-        waits = f"rarely wait, {mean:.3g} ms on average"
+        waits = f"rarely wait, {_time(mean)} on average"
     book.assume(
         f"{tier}: restores at the planned rate keep its link busy {busy:.1%} of the time and {waits} "
         "(random arrivals, transfer times that vary by their mean); --queue replaces it"
     )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
