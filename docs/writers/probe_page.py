@@ -9,7 +9,7 @@ from kvcalc.output.format import human
 from kvcalc.probe import fit, statistics
 from kvcalc.probe.flags import FLAGS
 from kvcalc.probe.measurements import TESTS
-from kvcalc.probe.options import NOT_VERIFIED, SAMPLES
+from kvcalc.probe.options import GPU_NOTE, SAMPLES
 from kvcalc.probe.verdicts import expected
 
 COVERAGE = Path(__file__).resolve().parents[1] / "probe_coverage.json"
@@ -43,7 +43,7 @@ def page() -> str:
     return document(
         "Probe",
         "the code in `kvcalc/probe`",
-        _INTRO.format(not_verified=NOT_VERIFIED),
+        _INTRO.format(not_verified=GPU_NOTE),
         _BARE,
         "## What is measured",
         f"Samples of each size: {', '.join(counts)}. The last columns are the deadlines in seconds.",

@@ -10,7 +10,7 @@ from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, Save
 from kvcalc.cli.parsing import Command, Group
 from kvcalc.errors import SettingsError
-from kvcalc.probe.options import EVIDENCE, NOT_VERIFIED, PROFILE
+from kvcalc.probe.options import EVIDENCE, GPU_NOTE, PROFILE
 
 if TYPE_CHECKING:
     pass
@@ -113,7 +113,7 @@ def probe(
 
 
 probe.__doc__ = (
-    f"{probe.__doc__}\n\n    {NOT_VERIFIED}\n\n    Example: kvcalc probe --quick --model llama-3.1-8b\n    "
+    f"{probe.__doc__}\n\n    {GPU_NOTE}\n\n    Example: kvcalc probe --quick --model llama-3.1-8b\n    "
 )
 
 

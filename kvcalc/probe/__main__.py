@@ -12,7 +12,7 @@ from kvcalc.catalog.scenarios import Question
 from kvcalc.errors import KvcalcError
 from kvcalc.probe.asked import model_name, pieces_of
 from kvcalc.probe.command import Places, probe, status_of
-from kvcalc.probe.options import EVIDENCE, LEVELS, NOT_VERIFIED, PROFILE, Options
+from kvcalc.probe.options import EVIDENCE, GPU_NOTE, LEVELS, PROFILE, Options
 from kvcalc.probe.progress import line
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the options, named as those of ``kvcalc probe``."""
     found = argparse.ArgumentParser(
         prog="python -m kvcalc.probe",
-        description=f"What this machine's links really deliver. {NOT_VERIFIED}",
+        description=f"What this machine's links really deliver. {GPU_NOTE}",
     )
     add = found.add_argument
     add("--quick", action="store_true", help="at most 60 seconds")

@@ -11,10 +11,15 @@ from kvcalc.records import record
 EVIDENCE, PROFILE = "probe.json", "probe.yaml"
 """Files that are written in the current folder unless others are named."""
 
-NOT_VERIFIED = (
-    "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU alone."
+VERIFIED: frozenset[str] = frozenset()
+"""Kinds of device (cuda, rocm, xpu, mps) with evidence under `hardware/probes`; a test holds both equal."""
+
+GPU_NOTE = (
+    "The GPU part has run on the GPUs whose evidence lies in hardware/probes; other vendors' are untested."
+    if VERIFIED
+    else "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU only."
 )
-"""Said in the help and on the page of the command, until evidence lies under `hardware/`."""
+"""Said in the help and on the page of the command."""
 
 LEVELS = ("quick", "default", "full")
 SAMPLES: Mapping[str, int] = MappingProxyType({"quick": 9, "default": 15, "full": 25})

@@ -96,8 +96,8 @@ class Run:
             return told("unsupported", str(error))
         except PartlyError as error:
             return told("ok", f"left out: {error}")
-        except (RuntimeError, OSError, ValueError, MemoryError, AttributeError, TypeError) as error:
-            # A driver or a library that fails in one test must not lose the others.
+        except Exception as error:
+            # Whatever a driver or a library does in one test, the others must not be lost.
             return told("failed", _words(error))
         fresh = session.measurements[seen:]
         if fresh and all((row.mad or 0.0) > USABLE * row.median for row in fresh):

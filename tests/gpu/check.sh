@@ -4,7 +4,7 @@
 #     tests/gpu/check.sh [FOLDER]      (default: hardware/probes)
 #
 # Needs python3 with numpy and torch, and a GPU that torch can use; nothing else, and no network.  Commit what it
-# leaves in FOLDER, and remove the words "not yet verified on a GPU" (kvcalc/probe/options.py says where).
+# leaves in FOLDER, add "cuda" to VERIFIED in kvcalc/probe/options.py, and build the docs again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-hardware/probes}

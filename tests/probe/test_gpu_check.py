@@ -11,6 +11,7 @@ from kvcalc.cli import run
 from kvcalc.probe import command
 from kvcalc.probe.backends.found import Devices
 from kvcalc.probe.backends.simulated import Behaviour, SimulatedDevice
+from kvcalc.probe.options import GPU_NOTE, VERIFIED
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = runpy.run_path(str(ROOT / "tests/gpu/check.py"))
@@ -58,3 +59,16 @@ def test_evidence_that_shows_less_does_not(change, files, monkeypatch, tmp_path,
 
 def test_the_script_is_one_that_bash_reads():
     subprocess.run(["bash", "-n", str(ROOT / "tests/gpu/check.sh")], check=True)
+
+
+def test_the_help_claims_what_the_evidence_in_the_repository_shows():
+    evidence = (ROOT / "hardware/probes").glob("*.json")
+    kinds = {
+        device["backend"]
+        for file in evidence
+        for device in json.loads(file.read_text())["machine"]["devices"]
+    }
+    assert kinds == VERIFIED
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    for words in (GPU_NOTE, readme):
+        assert ("not yet verified on a GPU" in words) == (not kinds)

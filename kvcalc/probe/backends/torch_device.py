@@ -12,6 +12,7 @@ from kvcalc.probe.backends.cuda_runtime import CudaRuntime
 from kvcalc.probe.backends.nvml import Look, Nvml, watched
 from kvcalc.probe.backends.protocol import UnavailableError
 from kvcalc.probe.backends.torch_queue import HostQueue, MpsQueue, StreamQueue, Torch
+from kvcalc.probe.options import VERIFIED
 from kvcalc.probe.results import DeviceFacts
 from kvcalc.probe.timing import Queue, Work
 
@@ -32,7 +33,7 @@ class TorchDevice:
         self.torch = torch
         self.kind = kind
         self.index = index
-        self.unverified = kind != "cpu"  # no run on a real device is on record yet
+        self.unverified = kind not in VERIFIED
         name = {"rocm": "cuda"}.get(kind, kind)
         self._module = getattr(torch, name, None)
         self.device = torch.device(name, index) if kind != "cpu" else torch.device("cpu")
