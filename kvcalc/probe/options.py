@@ -17,7 +17,7 @@ VERIFIED: frozenset[str] = frozenset()
 GPU_NOTE = (
     "The GPU part has run on the GPUs whose evidence lies in hardware/probes; other vendors' are untested."
     if VERIFIED
-    else "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU only."
+    else "The GPU part is not yet verified on a GPU: it has run on a simulated device and on torch's CPU."
 )
 """Said in the help and on the page of the command."""
 
