@@ -82,7 +82,7 @@ def summary_of(samples: Sequence[float]) -> Summary:
 
     >>> found = summary_of([1.0, 1.0, 1.1, 0.9, 1.0, 1.0, 1.0, 1.0, 3.0])
     >>> print(found.median, found.outliers, found.low, found.high)
-    1.0 1 1.0 1.1
+    1.0 2 1.0 1.1
     """
     times = np.asarray(samples, dtype=float)
     median = float(np.median(times))
