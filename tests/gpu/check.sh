@@ -14,7 +14,7 @@ name=$(python3 -c 'import re, torch; print(re.sub(r"[^a-z0-9]+", "-", torch.cuda
 evidence=$folder/$name-$day.json
 profile=$folder/$name-$day.yaml
 began=$(date +%s)
-PYTHONUNBUFFERED=1 timeout 170 python3 -m kvcalc.probe --model llama-3.1-8b --disk "${TMPDIR:-/tmp}" --require-gpu \
+PYTHONUNBUFFERED=1 timeout -k 10 170 python3 -m kvcalc.probe --model llama-3.1-8b --disk "${TMPDIR:-/tmp}" --require-gpu \
     --max-seconds 140 --evidence "$evidence" --profile "$profile"
 echo "probe took $(($(date +%s) - began)) s"
 python3 tests/gpu/check.py "$evidence" "$profile"
