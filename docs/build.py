@@ -25,6 +25,7 @@ PAGES = (
     "accuracy",
     "quota",
     "probe",
+    "report",
     "peers",
 )
 """Names of the pages; the writer of each has the same name, with `_page` behind it."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from kvcalc.eviction.rank_answer import evict_rank
     from kvcalc.eviction.simulate_answer import evict_simulate
+    from kvcalc.exports import export
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
     from kvcalc.probe.command import probe_machine
@@ -60,6 +61,7 @@ _HOME = {
     "evict_rank": "eviction.rank_answer",
     "evict_simulate": "eviction.simulate_answer",
     "explain": "",
+    "export": "exports",
     "fit": "fitting",
     "formulas": "",
     "kv": "api",
@@ -100,6 +102,7 @@ __all__ = [
     "evict_rank",
     "evict_simulate",
     "explain",
+    "export",
     "fit",
     "formulas",
     "kv",

@@ -145,6 +145,11 @@ def scenario(question: Question) -> Scenario:
     SettingsError
         If the model or the machine is missing.
     """
+    return scenario_on(question, *parts_of(question))
+
+
+def parts_of(question: Question) -> tuple[Model, Hardware, Model | None]:
+    """Look up the model, the machine and the draft model that a question names."""
     if question.model is None:
         raise SettingsError("model: missing; name a profile, a config.json or a scenario file")
     if question.hardware is None:
@@ -157,8 +162,13 @@ def scenario(question: Question) -> Scenario:
         {name: said.where for name, said in question.replaced.items()},
     )
     draft = models.load(str(question.said["draft"].value)) if "draft" in question.said else None
+    return models.load(question.model), hardware, draft
+
+
+def scenario_on(question: Question, model: Model, hardware: Hardware, draft: Model | None) -> Scenario:
+    """Return the complete scenario of a question whose model and machine were looked up before."""
     settled, ranges = settle(question)
-    return with_ranges(build(settled, models.load(question.model), hardware, draft), ranges)
+    return with_ranges(build(settled, model, hardware, draft), ranges)
 
 
 def kv(

@@ -40,7 +40,9 @@ FORBIDDEN = {
     ),
     "kvcalc.probe.__main__": ("pint", "yaml", "typer", "rich", "torch", "pynvml", "pydantic", "matplotlib"),
     "kvcalc.cli.probe": ("pint", "yaml", "rich", "torch", "pynvml", "kvcalc.probe.run"),
-    "kvcalc.output": ("pint", "yaml", "typer", "rich", "matplotlib"),
+    "kvcalc.output": ("pint", "yaml", "typer", "rich", "matplotlib", "jinja2"),
+    "kvcalc.reporting": ("jinja2", "typer", "rich", "matplotlib", "kvcalc.output", "kvcalc.cli"),
+    "kvcalc.app.server": ("marimo", "uvicorn", "jinja2"),
     "kvcalc.cli": ("typer", "pint", "yaml", "rich", "numpy"),
 }
 
@@ -69,7 +71,7 @@ def test_a_plan_on_built_in_profiles_needs_neither_pint_nor_yaml_nor_pydantic():
     )
     status, *modules = loaded.stdout.split()
     assert status == "0"
-    assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib"} & set(modules) == set()
+    assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib", "jinja2"} & set(modules) == set()
 
 
 SOURCES_ALLOWED = {

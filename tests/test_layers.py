@@ -14,8 +14,10 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "calibration_results", "offload_results", "fit_results", "profile_results"}
+RESULTS = {"results", "calibration_results", "offload_results", "fit_results"}
+RESULTS |= {"profile_results", "report_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
+OUTER |= {"app", "exports", "reporting"}
 """What the calculating core never imports."""
 
 MAY_IMPORT = {
@@ -38,6 +40,7 @@ MAY_IMPORT = {
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
+FACADES += ("exports",)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

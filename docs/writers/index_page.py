@@ -20,6 +20,7 @@ PAGES = {
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
     "probe": "what a probe measures, how, and when it refuses a figure",
+    "report": "a plan as a page with charts, and as a planner in the browser",
     "accuracy": "how often kvcalc equals what engines allocate and print",
     "peers": "other calculators on the same models",
 }

@@ -21,6 +21,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
     "diagnose": ("diagnose", "Is it the policy, the layout or too little compute: metrics, log, GPUs."),
     "probe": ("probe", "What this machine's links really deliver: evidence, a calibrated profile."),
+    "export": ("export", "A plan as a page with charts (.html) or a workbook (.xlsx)."),
+    "app": ("app", "A planner in the browser: inputs as controls, verdicts live."),
     "models": ("models", "Model profiles: list, show, import."),
     "hardware": ("hardware", "Hardware profiles: list, show."),
     "explain": ("explain", "A formula: its equation, symbols, units and source."),

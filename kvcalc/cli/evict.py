@@ -1,8 +1,6 @@
 """``kvcalc evict rank|simulate``: whom to evict, and what a policy does over time."""
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,13 +9,10 @@ from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command, Group
+from kvcalc.cli.progress import progress
 
 if TYPE_CHECKING:
     from kvcalc.eviction.results import SimulateResult
-    from kvcalc.eviction.simulation import Progress
-
-PATIENCE = 1.0
-"""Seconds of work after which a progress bar is shown [second]."""
 
 
 def register(app: typer.Typer) -> None:
@@ -102,7 +97,7 @@ def simulate(
         from kvcalc.output.chart import check
 
         check(chart_file, "--chart-file")
-    with _progress() as told:
+    with progress("simulating") as told:
         result, calls = simulate_calls(file, seed, requests, told)
     if chart_file is not None:
         _draw(result, chart_file)
@@ -114,25 +109,3 @@ def _draw(result: "SimulateResult", file: str) -> None:
     from kvcalc.output.load_picture import picture
 
     write_bytes(file, picture(result, file))
-
-
-@contextmanager
-def _progress() -> "Iterator[Progress]":
-    """Give what shows a bar on stderr once the work takes long; it is gone when the work is done."""
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    started = time.monotonic()
-    bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task("simulating", total=None)
-
-    def told(done: int, whole: int) -> None:
-        if not bar.live.is_started and time.monotonic() - started > PATIENCE:
-            bar.start()
-        bar.update(task, completed=done, total=whole)
-
-    try:
-        yield told
-    finally:
-        if bar.live.is_started:
-            bar.stop()

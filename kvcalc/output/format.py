@@ -214,6 +214,10 @@ def range_text(low: float, high: float, unit: str) -> str:
     return f"{number} to {last}" if sign and last.endswith(" " + sign) else f"{first} to {last}"
 
 
+BARS = "█▏▶"
+"""The characters that a bar is made of."""
+
+
 def bar(share: float, width: int = 20) -> str:
     """Return a bar of `share` of `width`; a share over one ends in an arrow.
 

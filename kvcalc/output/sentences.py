@@ -7,23 +7,59 @@ import math
 
 from kvcalc.output.fields import text
 from kvcalc.output.format import events_text, human, significant
+from kvcalc.records import record
 from kvcalc.results import Flip, Offload, PlanResult
 
 _LIMITS = {"capacity": "memory capacity", "bandwidth": "memory bandwidth"}
 _MOST_FLIPS = 3
 
 
+@record
+class Words:
+    """The sentences of a plan by the question that they answer; some have nothing to say."""
+
+    fit: tuple[str, ...]
+    first_limit: str
+    restores: tuple[str, ...]  # one a tier, or why there is nothing to restore
+    streaming: str  # of what does not fit, from the tier that is best at it
+    flips: tuple[str, ...]  # clauses, the nearest first
+    eviction: str
+    assumed: str
+    calibration: str = ""  # what measuring the machine has changed
+
+    @property
+    def nearest(self) -> str:
+        """The nearest flips as one sentence; empty where there are none."""
+        clauses = "; ".join(self.flips[:_MOST_FLIPS])
+        return f"{clauses[:1].upper()}{clauses[1:]}." if clauses else ""
+
+
+def in_words(result: PlanResult) -> Words:
+    """Return what a plan says, by question."""
+    return Words(
+        fit=tuple(said for said in (_fit(result), _what_would_fit(result)) if said),
+        first_limit=_first_limit(result),
+        restores=tuple(_restores(result)),
+        streaming=_streaming(result),
+        flips=tuple(_flips(result)),
+        eviction=_eviction(result),
+        assumed=_assumed(result),
+        calibration=_calibrated(result),
+    )
+
+
 def sentences(result: PlanResult) -> tuple[str, ...]:
     """Return the verdict in words: fit, first limit, tiers, flips, cost of an eviction, assumptions."""
+    said = in_words(result)
     found = (
-        _fit(result),
-        _what_would_fit(result),
-        _first_limit(result),
-        *_offload(result),
-        _flips(result),
-        _eviction(result),
-        _calibrated(result),
-        _assumed(result),
+        *said.fit,
+        said.first_limit,
+        *said.restores,
+        said.streaming,
+        said.nearest,
+        said.eviction,
+        said.calibration,
+        said.assumed,
     )
     return tuple(sentence for sentence in found if sentence)
 
@@ -108,13 +144,17 @@ def _first_limit(result: PlanResult) -> str:
     return f"{name} is the first limit as load grows: {share}{reached}, while {used}."
 
 
-def _offload(result: PlanResult) -> list[str]:
-    """Return one sentence a tier, and one on streaming from the tier that is best at it."""
+def _restores(result: PlanResult) -> list[str]:
+    """Return one sentence a tier; where there is nothing to restore, why, unless something is streamed."""
     said = [_restore(item, result) for item in result.offload if item.mode == "prefix_store"]
+    return said if result.offload else [nothing_to_restore(result)]
+
+
+def _streaming(result: PlanResult) -> str:
     streamed = [item for item in result.offload if item.mode == "active_working_set"]
-    if streamed and not _no_kv_memory(result):
-        said.append(_stream(min(streamed, key=lambda item: float(item.transfer))))
-    return said if result.offload else [_no_offload(result)]
+    if not streamed or _no_kv_memory(result):
+        return ""
+    return _stream(min(streamed, key=lambda item: float(item.transfer)))
 
 
 def _restore(item: Offload, result: PlanResult) -> str:
@@ -166,7 +206,8 @@ def _break_even(item: Offload, hidden: bool) -> str:
     return f"{now} is {side} the break-even of {point}{' with that overlap' if hidden else ''}"
 
 
-def _no_offload(result: PlanResult) -> str:
+def nothing_to_restore(result: PlanResult) -> str:
+    """Return why no prefix is restored."""
     inputs, block = result.inputs, result.memory.block_tokens or 1
     prompt, cached = inputs.get("prompt"), inputs.get("cached")
     if cached == 0:
@@ -176,22 +217,20 @@ def _no_offload(result: PlanResult) -> str:
     return "CPU and GPU share one memory, so there is no slower tier to restore from; --tier names one."
 
 
-def _flips(result: PlanResult) -> str:
-    """Return the nearest flips, at most one of each kind: fit, first limit, a tier's verdict."""
+def _flips(result: PlanResult) -> list[str]:
+    """Return the flips from the nearest on, at most one of each kind: fit, first limit, a tier's verdict."""
     if _no_kv_memory(result):
-        return ""
+        return []
     told: dict[str, tuple[float, str]] = {}
     for flip in result.flips:
         kind = flip.verdict.split(":")[0]
         clause = _clause(flip)
-        if clause and (kind not in told or _distance(flip) < told[kind][0]):
-            told[kind] = (_distance(flip), clause)
-    nearest = sorted(told.values())[:_MOST_FLIPS]
-    clauses = "; ".join(clause for _, clause in nearest)
-    return f"{clauses[:1].upper()}{clauses[1:]}." if clauses else ""
+        if clause and (kind not in told or distance(flip) < told[kind][0]):
+            told[kind] = (distance(flip), clause)
+    return [clause for _, clause in sorted(told.values())]
 
 
-def _distance(flip: Flip) -> float:
+def distance(flip: Flip) -> float:
     """Return by how large a factor a value must change for its flip."""
     if isinstance(flip.value, str) or isinstance(flip.at, str) or flip.value <= 0 or flip.at <= 0:
         return math.inf

@@ -285,9 +285,9 @@ def test_the_example_of_a_simulation_runs_on_a_model(out):
 
 
 def test_a_bar_on_stderr_and_nothing_but_the_answer_on_stdout(simulation, capsys, monkeypatch):
-    from kvcalc.cli import evict
+    from kvcalc.cli import progress
 
-    monkeypatch.setattr(evict, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert run(["evict", "simulate", simulation, "--format", "json"]) == 0
     said = capsys.readouterr()

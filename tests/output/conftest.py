@@ -201,3 +201,9 @@ def plan_result(kv):
         ),
         cost_per_million_tokens=2.44,
     )  # fmt: skip
+
+
+@pytest.fixture
+def offload_row():
+    """Return the worked example of a restore with other values."""
+    return offload

@@ -206,20 +206,26 @@ def _eviction(result: PlanResult) -> Grid:
 
 def _flips(result: PlanResult) -> Grid:
     rows: list[tuple[Cell | str, ...]] = [
-        (_what(flip), human(flip.value, flip.unit), _crossing(flip), _THEN.get(flip.verdict, flip.verdict))
+        (flip_input(flip), human(flip.value, flip.unit), flip_crossing(flip), flip_then(flip))
         for flip in result.flips
     ]
     notes = (_RANGES,) if any(flip.verdict in _THEN for flip in result.flips) else ()
     return grid("What would change the answer", ("if", "is now", "becomes", "then"), "lrll", rows, notes)
 
 
-def _what(flip: Flip) -> str:
+def flip_then(flip: Flip) -> str:
+    """Return what holds beyond the value of a flip, in words."""
+    return _THEN.get(flip.verdict, flip.verdict)
+
+
+def flip_input(flip: Flip) -> str:
     """Return the value that would have to change, with the tier whose verdict it is about."""
     named = not flip.tier or flip.key.startswith(f"tiers.{flip.tier}.")
     return flip.key if named else f"{flip.key} ({flip.tier})"
 
 
-def _crossing(flip: Flip) -> str:
+def flip_crossing(flip: Flip) -> str:
+    """Return from which value on the answer is another one."""
     at = human(flip.at, flip.unit)
     if isinstance(flip.value, str) or isinstance(flip.at, str):
         return at

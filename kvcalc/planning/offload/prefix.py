@@ -62,14 +62,18 @@ def offload_rows(
         )
     rows: list[Offload] = []
     for tier in tiers:
-        route = route_of(speed, tier, book)
-        # What is stored meanwhile crosses the same link the other way.
-        route = replace(route, opposite=write_need(speed, route, cached) or 0.0)
+        route = loaded_route(speed, tier, cached, book)
         if cached > 0:
             rows.append(_prefix_store(speed, route, cached, float(capacity.budget), book))
         if capacity.shortfall > 0:
             rows.append(working_set(scenario, route, capacity, decode))
     return tuple(rows)
+
+
+def loaded_route(speed: Speed, tier: TierUse, cached: int, book: Notebook) -> Route:
+    """Return the route from a tier, with what is stored meanwhile across the same link the other way."""
+    route = route_of(speed, tier, book)
+    return replace(route, opposite=write_need(speed, route, cached) or 0.0)
 
 
 def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
