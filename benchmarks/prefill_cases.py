@@ -2,7 +2,7 @@
 
 The rows are those of `truth/offload_cases.jsonl` in the folder of shared reference data, which lies
 beside the repository or where KVCALC_SHARED says.  `fit_prefill.py` fits on some of them,
-`tests/truth/test_prefill.py` scores the others, `plot_prefill.py` draws both.
+`tests/truth/test_prefill.py` scores the others, `docs/writers/scatter.py` draws those.
 """
 
 import json

@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kvcalc import errors, explain, formulas
     from kvcalc.api import kv, load_hardware, load_model, plan, plan_batch, plan_frame, restore
+    from kvcalc.comparing.answer import compare
+    from kvcalc.comparing.results import CompareResult
     from kvcalc.diagnose.answer import diagnose_engine
     from kvcalc.engines import EngineSettings, Layout, lay_out
     from kvcalc.errors import (
@@ -36,11 +38,16 @@ if TYPE_CHECKING:
     from kvcalc.probe.imported import probe_import
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
+    from kvcalc.replay.answer import replay_trace
+    from kvcalc.replay.describe import describe_trace
     from kvcalc.results import KVResult, PlanResult, RestoreResult
     from kvcalc.shapes.components import ModelShape
+    from kvcalc.sweeping.answer import sweep
+    from kvcalc.sweeping.results import SweepResult
     from kvcalc.units import to_base, to_tokens
 
 _HOME = {
+    "CompareResult": "comparing.results",
     "DomainError": "errors",
     "EngineSettings": "engines",
     "FitResult": "fit_results",
@@ -53,9 +60,12 @@ _HOME = {
     "ProfileError": "errors",
     "RestoreResult": "results",
     "SettingsError": "errors",
+    "SweepResult": "sweeping.results",
     "UnitError": "errors",
     "UnknownProfileError": "errors",
     "UnsupportedModelError": "errors",
+    "compare": "comparing.answer",
+    "describe_trace": "replay.describe",
     "diagnose_engine": "diagnose.answer",
     "errors": "",
     "evict_rank": "eviction.rank_answer",
@@ -75,13 +85,16 @@ _HOME = {
     "probe_machine": "probe.command",
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
+    "replay_trace": "replay.answer",
     "restore": "api",
+    "sweep": "sweeping.answer",
     "to_base": "units",
     "to_tokens": "units",
 }
 """Public name -> the module that has it; '' for a module of that name."""
 
 __all__ = [
+    "CompareResult",
     "DomainError",
     "EngineSettings",
     "FitResult",
@@ -94,9 +107,12 @@ __all__ = [
     "ProfileError",
     "RestoreResult",
     "SettingsError",
+    "SweepResult",
     "UnitError",
     "UnknownProfileError",
     "UnsupportedModelError",
+    "compare",
+    "describe_trace",
     "diagnose_engine",
     "errors",
     "evict_rank",
@@ -116,7 +132,9 @@ __all__ = [
     "probe_machine",
     "quota_reclaim",
     "quota_show",
+    "replay_trace",
     "restore",
+    "sweep",
     "to_base",
     "to_tokens",
 ]

@@ -65,13 +65,19 @@ def load_hardware(name: str, values: Mapping[str, str] | None = None) -> Hardwar
     return machines.with_values(hardware, values) if values else hardware
 
 
-def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa: ANN401 - any key's value
+def plan(
+    model: str,
+    on: str | None = None,
+    trace: str | None = None,
+    **said: Any,  # noqa: ANN401 - any key's value
+) -> PlanResult:
     """Answer the main question: does it fit, what limits it, is offload worth it, what flips it.
 
     Parameters
     ----------
     model : a model's name or path, or a scenario file (`.yaml`)
     on : a hardware profile's name or path; not needed when the scenario file has one
+    trace : a file of requests, whose hits at the plan's own pool and tiers are planned with
     said : any key of `kvcalc.keys.KEYS`, as text with a unit or as a number in base units;
         `tiers` as a mapping of names to mappings; `set` as a mapping of hardware values
 
@@ -81,7 +87,12 @@ def plan(model: str, on: str | None = None, **said: Any) -> PlanResult:  # noqa:
     >>> result.fits, result.kv.bytes_per_token
     (True, 131072.0)
     """
-    return Plan(scenario(question_of(model, on, **said))).answer()[0]
+    question = question_of(model, on, **said)
+    if trace is None:
+        return Plan(scenario(question)).answer()[0]
+    from kvcalc.replay.planned import plan_with_trace
+
+    return plan_with_trace(question, trace)[0]
 
 
 def question_of(model: str | None, on: str | None = None, **said: Any) -> Question:  # noqa: ANN401
@@ -369,9 +380,25 @@ def plan_batch(
 def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     """Answer one plan per row of a pandas frame: columns are the arguments of `plan`, blanks are defaults.
 
-    The answer has the rows' index, the main figures as columns in base units, and `reason` where a row
-    has no answer; one bad row does not hide the others.  Without `offload`, rows that differ in their
-    load alone are answered together: a million of them take seconds, not hours.
+    Parameters
+    ----------
+    frame : one question a row; texts with units and numbers in base units, as `plan` takes them
+    offload : whether to judge the tiers as well, which takes about three times as long
+
+    Returns
+    -------
+    A frame with the rows' index and the main figures in base units: fits, sessions, first_limit,
+    kv_bytes_per_token [byte/token], kv_need, kv_pool and weights [byte per GPU], tokens_per_second
+    [token/second], prefill_time [second], with `offload` the verdict and the break-even bandwidth
+    [byte/second] of the tier with the largest speedup, and `reason` where a row has no answer: one bad row
+    does not hide the others.  Rows that differ in their load alone are answered together.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> asked = pd.DataFrame({"model": "llama-3.1-8b", "on": ["l4", "l40s"], "concurrency": 16})
+    >>> plan_frame(asked)[["fits", "sessions", "offload_verdict"]].values.tolist()
+    [[False, 6.0, 'restore'], [True, 42.0, 'restore']]
     """
     from kvcalc import frames
 

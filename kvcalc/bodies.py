@@ -1,6 +1,6 @@
 """Any frozen dataclass of annotated quantities -> JSON data, and the unit of each of its numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any result
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return [plain(item) for item in value.tolist()]
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kvcalc.api import plan, question_of, scenario
+from kvcalc.catalog.ranges import settle
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import key
-from kvcalc.planning.batch import BatchResult, Loads, Numbers, batch_of, launch_of
+from kvcalc.planning.batch import BatchResult, Launch, Loads, Numbers, answer_loads, batch_of, launch_of
 from kvcalc.scenario import Scenario, Workload
 
 if TYPE_CHECKING:
@@ -56,21 +57,23 @@ def _numbers(name: str, values: ArrayLike) -> Numbers:
 def _launch(question: Question, texts: Loads) -> tuple[Scenario, Loads]:
     """Return the launch that serves all rows, and the rows with their images in the prompt."""
     good = texts.reasons() == ""
-    asked = _with_loads(question, [int(getattr(texts, name)[good].max(initial=1)) for name in LOADS])
+    asked = with_loads(question, [int(getattr(texts, name)[good].max(initial=1)) for name in LOADS])
     pictures = asked.workload.prompt - asked.workload.text
     loads = replace(texts, prompt=texts.prompt + pictures)
     if "max_len" not in question.said:
         longest = int((loads.prompt + loads.generate)[good].max(initial=1))
-        asked = _as_long(asked, longest)
+        asked = as_long(asked, longest)
     return asked, loads
 
 
-def _with_loads(question: Question, values: list[int]) -> Scenario:
+def with_loads(question: Question, values: list[int]) -> Scenario:
+    """Return the scenario of a question with one prompt, generation and concurrency in place of its own."""
     said = {name: Said(value, name, numbers=True) for name, value in zip(LOADS, values, strict=True)}
     return scenario(replace(question, said={**question.said, **said}))
 
 
-def _as_long(asked: Scenario, tokens: int) -> Scenario:
+def as_long(asked: Scenario, tokens: int) -> Scenario:
+    """Return the scenario of a launch that admits so many tokens."""
     return replace(asked, settings=replace(asked.settings, max_len=tokens))
 
 
@@ -84,7 +87,7 @@ def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     found |= {name: np.full(len(frame), None, dtype=object) for name in texts}
     for rows in _groups(frame):
         group = frame.iloc[rows]
-        if not offload and len(rows) > 1 and _answer_together(group, rows, found):
+        if _answer_together(group, rows, found, offload):
             continue
         for place, row in zip(rows, group.to_dict("records"), strict=True):
             for name, value in _answer_alone(row).items():
@@ -122,7 +125,9 @@ def _groups(frame: "pd.DataFrame") -> list[Rows]:
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
-def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray[Any]]) -> bool:
+def _answer_together(
+    group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray[Any]], offload: bool
+) -> bool:
     """Fill in the rows of one launch if they can be answered together, and say whether they could."""
     columns = []
     for name in LOADS:
@@ -135,56 +140,104 @@ def _answer_together(group: "pd.DataFrame", rows: Rows, found: dict[str, NDArray
             return False  # texts with units, read one by one
     texts = Loads(*columns)
     first = {name: value for name, value in _said(group.iloc[0].to_dict()).items() if name not in LOADS}
-    if (texts.reasons() != "").any() or {"gpu_layers", "cached"} & set(first):
+    if (texts.reasons() != "").any() or {"gpu_layers", "draws"} & set(first):
         return False
     try:
         question = question_of(first.pop("model", None), first.pop("on", None), **first)
+        if settle(question)[1]:
+            return False  # ranges, which judge one plan at a time
         asked, loads = _launch(question, texts)
-        pieces = [np.arange(len(rows))] if "max_len" in first else _by_length(asked, loads)
+        loads = replace(loads, cached=cached_of(question, loads.prompt))
+        if (loads.reasons() != "").any():
+            return False
+        pieces = [np.arange(len(rows))] if "max_len" in first else by_length(asked, loads)
         for piece in pieces:
-            _fill(asked, question, loads.only(piece), rows[piece], found)
+            _fill(asked, question, loads.only(piece), rows[piece], found, offload)
     except (KvcalcError, TypeError):
         return False  # each row says its own reason
     return True
 
 
-def _by_length(asked: Scenario, loads: Loads) -> list[Rows]:
+def by_length(asked: Scenario, loads: Loads) -> list[Rows]:
     """Return the rows that one launch answers alike, where each row is a launch of its own length.
 
     A launch's length seldom changes what it allocates; where the shortest and the longest agree, all
     do.  Else rows of each length stand alone.
     """
     lengths = loads.prompt + loads.generate
-    ends = [launch_of(_as_long(asked, int(end))) for end in (lengths.min(), lengths.max())]
-    probes = np.unique(np.quantile(lengths, np.linspace(0, 1, 9)).round())
-    memories = [(float(end.memory.kv_pool), float(end.memory.weights)) for end in ends]
-    held = [(end.speed.layout.per_gpu, list(np.asarray(end.speed.layout.reserved(probes)))) for end in ends]
-    if memories[0] == memories[1] and held[0] == held[1]:
+    if lengths_agree(asked, lengths):
         return [np.arange(len(lengths))]
     _, group = np.unique(lengths, return_inverse=True)
     order = np.argsort(group, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
+def lengths_agree(asked: Scenario, lengths: Numbers) -> bool:
+    """Tell whether launches of the shortest and of the longest length hold the same."""
+    shortest, longest = (launch_of(as_long(asked, int(end))) for end in (lengths.min(), lengths.max()))
+    probes = np.unique(np.quantile(lengths, np.linspace(0, 1, 9)).round())
+    return _held(shortest, probes) == _held(longest, probes)
+
+
+def _held(launch: Launch, probes: Numbers) -> tuple[Any, ...]:
+    """Return what of a launch its length might change."""
+    layout, memory = launch.speed.layout, launch.memory
+    parts = (memory.kv_pool, memory.weights, memory.activations, memory.other, memory.num_blocks)
+    chunk, occupied = launch.speed.prefill.chunk, list(np.asarray(layout.occupied(probes)))
+    return layout.per_gpu, list(np.asarray(layout.reserved(probes))), occupied, parts, chunk
+
+
+def cached_of(question: Question, prompt: Numbers) -> Numbers | None:
+    """Return the tokens that hit of each prompt, None where nobody said; a share is one of the whole."""
+    for name, said in question.said.items():
+        if name == "cached":
+            return np.full_like(prompt, float(read_value(key(name), said)))
+        if name == "hit":
+            return np.floor(float(read_value(key(name), said)) * prompt)
+    return None
+
+
 def _fill(
-    asked: Scenario, question: Question, loads: Loads, rows: Rows, found: dict[str, NDArray[Any]]
+    asked: Scenario,
+    question: Question,
+    loads: Loads,
+    rows: Rows,
+    found: dict[str, NDArray[Any]],
+    offload: bool,
 ) -> None:
     if "max_len" not in question.said:
-        asked = _as_long(asked, int((loads.prompt + loads.generate).max()))
-    batch = batch_of(asked, loads)
+        asked = as_long(asked, int((loads.prompt + loads.generate).max()))
+    launch = launch_of(asked)
+    columns, _ = answer_loads(launch, loads, offload)
     answered = {
-        "fits": batch.fits,
-        "sessions": batch.sessions,
-        "first_limit": batch.first_limit,
-        "kv_bytes_per_token": batch.kv_bytes_per_token,
-        "kv_need": batch.kv_need,
-        "kv_pool": batch.memory.kv_pool,
-        "weights": batch.memory.weights,
-        "tokens_per_second": batch.tokens_per_second,
-        "prefill_time": batch.prefill_time,
+        "fits": columns["capacity.shortfall"] <= 0,
+        "sessions": columns["capacity.sessions"],
+        "first_limit": columns["first_limit"],
+        "kv_bytes_per_token": launch.speed.layout.bytes_per_token,
+        "kv_need": columns["capacity.need"],
+        "kv_pool": launch.memory.kv_pool,
+        "weights": launch.memory.weights,
+        "tokens_per_second": columns["decode.tokens_per_second"],
+        "prefill_time": columns["prefill.time"],
     }
-    for name, values in answered.items():
+    for name, values in (answered | (_best_tier(columns) if offload else {})).items():
         found[name][rows] = values
+
+
+def _best_tier(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdict and the break-even of the tier with the largest speedup, in either mode."""
+    if "offload.speedup" not in columns:
+        return {}
+    stored, streamed = columns["offload.speedup"], columns["working_set.speedup"]
+    streams = (streamed > stored) | (np.isnan(stored) & ~np.isnan(streamed))
+    words = np.where(streams, columns["working_set.verdict"], columns["offload.verdict"])
+    turns = columns["working_set.recompute"]
+    ends = np.isfinite(turns) & (turns > 0)
+    point = np.where(ends, columns["capacity.shortfall"] / np.where(ends, turns, 1.0), np.nan)
+    return {
+        "offload_verdict": np.where(words == "", None, words),
+        "break_even_bandwidth": np.where(streams, point, columns["offload.break_even_bandwidth"]),
+    }
 
 
 def _said(row: Mapping[Any, Any]) -> dict[str, Any]:

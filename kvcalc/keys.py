@@ -300,7 +300,21 @@ _ENGINE = (
     *("page_size", "max_len", "max_batched_tokens", "max_seqs", "spec_tokens", "hybrid_manager"),
     *("compute_capability", "utilization", "weights_dtype"),
 )
-_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType({"evict rank": _RANKING, "diagnose": _ENGINE})
+_REPLAY = (
+    *_ENGINE,
+    *("dp_attention", "k_type", "v_type", "ssm_dtype", "pool", "num_blocks", "swa_full"),
+    *("prompt", "generate", "concurrency", "prefill_rate", "calibrate", "price"),
+)
+_PLANNED = tuple(item.name for item in KEYS if "plan" in item.commands)
+_ALSO: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "evict rank": _RANKING,
+        "diagnose": _ENGINE,
+        "replay": _REPLAY,
+        "sweep": _PLANNED,
+        "compare": _PLANNED,
+    }
+)
 """Keys that a command takes although they are listed with others."""
 
 

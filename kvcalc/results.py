@@ -26,6 +26,7 @@ from kvcalc.quantity import (
     TokensPerSecond,
 )
 from kvcalc.records import record
+from kvcalc.trace_results import TraceHits
 
 FirstLimit = Annotated[str, ("capacity", "bandwidth", "tie")]
 Verdict = Annotated[str, ("restore", "recompute", "too_close")]
@@ -360,6 +361,7 @@ class PlanResult(Result):
     transfer: Handover | None = None  # from prefill to decode workers with --disaggregate; else null
     config_checks: tuple[ConfigCheck, ...] = ()  # of the launch that --check-config names
     calibration: Calibration | None = None  # what measuring this machine changed; null where nobody has
+    trace: TraceHits | None = None  # hits replayed at the plan's capacities with --trace; else null
 
     SCHEMA = "kvcalc.plan/1"
 

@@ -189,3 +189,35 @@ def test_texts_with_units_and_a_launch_that_depends_on_its_length_are_answered_t
     assert numbers["kv_pool"].iloc[1] == numbers["kv_pool"].iloc[3]
     texts = kvcalc.plan_frame(frame.assign(prompt=["1k", "20k", "30k", "20k"]), offload=False)
     pd.testing.assert_frame_equal(numbers, texts)
+
+
+def test_a_frame_judges_tiers_together_as_each_plan_does():
+    prompt, generate, concurrency = rows(12, seed=8)
+    frame = pd.DataFrame(
+        {
+            "model": ["llama-3.1-70b", "llama-3.1-8b"] * 6,
+            "on": "h100-sxm-80gb",
+            "tp": [4, 1] * 6,
+            "engine": "vllm",
+            "hit": [0.6, np.nan, 0.6, 0.0] * 3,
+            "rate": [2.0, np.nan] * 6,
+            "prompt": prompt,
+            "generate": generate,
+            "concurrency": concurrency,
+            "tiers": [{"dram": {"bandwidth": 54e9}, "nvme": {"bandwidth": 6e9}}] * 12,
+        }
+    )
+    together = kvcalc.plan_frame(frame)
+    modes = set()
+    for index, row in frame.iterrows():
+        said = {key: value for key, value in row.items() if value == value}
+        plan = kvcalc.plan(**{k: v.item() if hasattr(v, "item") else v for k, v in said.items()})
+        best = max(plan.offload, key=lambda tier: tier.speedup, default=None)
+        modes.add(best and best.mode)
+        found = together.loc[index]
+        assert found["offload_verdict"] == (best.verdict if best else None)
+        point = best.break_even_bandwidth if best else None
+        assert np.isnan(found["break_even_bandwidth"]) if point is None else True
+        if point is not None:
+            assert found["break_even_bandwidth"] == pytest.approx(point, rel=1e-9)
+    assert modes >= {"prefix_store", "active_working_set"}

@@ -16,6 +16,7 @@ MODULES = {
 
 RESULTS = {"results", "calibration_results", "offload_results", "fit_results"}
 RESULTS |= {"profile_results", "report_results"}
+RESULTS |= {"trace_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
 OUTER |= {"app", "exports", "reporting"}
 """What the calculating core never imports."""
@@ -40,7 +41,17 @@ MAY_IMPORT = {
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
-FACADES += ("exports",)
+FACADES += ("replay.machine", "replay.planned", "replay.question")
+FACADES += ("exports", "exports.inputs", "exports.standins", "exports.traced", "exports.workbook")
+FACADES += (
+    "comparing.answer",
+    "comparing.differences",
+    "sweeping.answer",
+    "sweeping.axes",
+    "sweeping.cluster",
+    "sweeping.computing",
+    "sweeping.grid",
+)
 """The modules of a package that take names and texts, as `kvcalc.api` does for plans."""
 
 INNER = ("planning", "tiers", "model", "scenario", "keys", *sorted(RESULTS))

@@ -153,6 +153,7 @@ def asked(**changes):
     return Scenario(**values | changes)
 
 
+@pytest.mark.alone
 def test_a_hundred_thousand_draws_of_five_tiers_take_less_than_two_seconds():
     ranges = {"hit": Range(0.6, 0.75, 0.9, 1.0), "queue": Range(0.001, 0.002, 0.003)}
     scenario = asked(draws=100_000, ranges=ranges, given=frozenset({"hit"}))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docs.writers import scatter
 from docs.writers.markdown import code, document, escape, table
 from docs.writers.offload_section import offload_blocks
+from docs.writers.pictures import Picture
 from docs.writers.prefill_section import prefill_blocks
 
 RECORD = Path(__file__).resolve().parents[1] / "accuracy.json"
@@ -133,6 +135,23 @@ ORACLES = {
 """The name that a test records under -> what stands behind it, in the order of the page."""
 
 
+PICTURES = (
+    (scatter.SIZES, "Bytes of the cache under transformers, and tokens or blocks of a pool under vLLM"),
+    (scatter.WEIGHTS, "Parameters, and bytes of the weights on one rank"),
+    (scatter.MEMORIES, "Memory that vLLM left for KV, and buffers that SGLang and llama.cpp printed"),
+    (scatter.RESTORES, "Times of restores and transfers, and rates"),
+    (
+        scatter.PREFILLS,
+        "Times to the first token, and prefill alone, by GPU; only rows that were not fitted on",
+    ),
+)
+
+
+def pictures() -> dict[str, Picture]:
+    """Return the pictures by file name."""
+    return scatter.pictures()
+
+
 def page() -> str:
     """Return the page."""
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
@@ -151,6 +170,12 @@ def page() -> str:
         "the corpus, or the model and address "
         "of a log.",
         table(["compared with", "rows", "equal", "excused", "missed"], rows, "lrrrr"),
+        "## Predicted against real",
+        "Each point is a row that was compared, on the line where both are equal or beside it; rows that "
+        "would lie on each other are drawn once. Off the line lie the excused rows, which are listed below "
+        "with their reasons, and times and memory that are modelled. The points are in "
+        "`accuracy_points.json`, `prefill_accuracy.json` and `available_memory.json`, which the tests write.",
+        *(block for file, what in PICTURES for block in (f"{what}:", f"![{what}]({file})")),
         *(block for name in known for block in _details(name, record[name])),
         *_memory(),
         *offload_blocks(),

@@ -1,16 +1,16 @@
-"""docs/index.md: the template with the list of pages and one example's output put in."""
+"""docs/index.md: the template with the list of pages and the outputs of its commands put in."""
 
-import re
-import shlex
 from pathlib import Path
 
-from docs.writers.terminal import printed
+from docs.writers.blocks import filled
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "templates" / "index.md"
 
 PAGES = {
-    "commands": "every command and option",
-    "formulas": "every formula: equation, symbols with units, limits, source, example",
+    "first-plan": "does this model fit this machine, asked and read step by step",
+    "bytes": "payload, serialized and reserved; one rank and all; GB and GiB",
+    "commands": "every command with examples and what they print",
+    "formulas": "every formula: equation, symbols with units, limits, source, example, plot",
     "families": "what each attention family keeps, and how it grows and divides",
     "formats": "bytes of a KV head in each storage format",
     "engines": "what engines reserve, by version",
@@ -20,17 +20,25 @@ PAGES = {
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
     "probe": "what a probe measures, how, and when it refuses a figure",
+    "traces": "the dialects of request traces that are read, and what is checked in them",
+    "workbook": "a plan as a workbook with live formulas",
     "report": "a plan as a page with charts, and as a planner in the browser",
     "accuracy": "how often kvcalc equals what engines allocate and print",
-    "peers": "other calculators on the same models",
+    "peers": "other calculators on the same models, and how long they take",
+    "add-a-model": "from a config.json to a profile, and what to do when the architecture is new",
+    "add-a-machine": "a file whose values each say how they are known",
+    "add-a-formula": "a function whose docstring is its contract",
+    "add-an-engine-version": "rules of allocation as data",
 }
 
 
 def page() -> str:
     """Return the page."""
-    template = TEMPLATE.read_text(encoding="utf-8")
-    command = re.search(r"^\$ kvcalc (.*)\n\{restore\}", template, re.MULTILINE)
-    if command is None:
-        raise ValueError(f"{TEMPLATE}: the example of a restore is missing")
-    pages = "\n".join(f"- [{name}.md]({name}.md): {what}" for name, what in PAGES.items())
-    return template.replace("{pages}", pages).replace("{restore}", printed(shlex.split(command[1])))
+    pages = "\n".join(f"- [{_title(name)}]({name}.md): {what}" for name, what in PAGES.items())
+    return filled(TEMPLATE.read_text(encoding="utf-8").replace("{pages}", pages))
+
+
+def _title(name: str) -> str:
+    words = name.replace("-", " ")
+    own = {"first-plan": "First plan in five minutes", "bytes": "Which bytes do you mean", "json": "JSON"}
+    return own.get(name, words[:1].upper() + words[1:])

@@ -1,7 +1,7 @@
 """docs/json.md: every key of every result, from the dataclasses that the answers are."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -130,6 +130,8 @@ def _type(hint: Any) -> str:  # noqa: ANN401 - a type hint
         return "number or null" if UNLIMITED in hint.__metadata__ else "number"
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(_type(inner) for inner in get_args(hint)))
+    if origin is Sequence:
+        return f"list of {_type(get_args(hint)[0])}"
     if origin is tuple:
         inner = get_args(hint)
         return (

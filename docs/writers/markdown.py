@@ -7,7 +7,7 @@ _SPECIAL = str.maketrans({mark: "\\" + mark for mark in "\\|*`<$"})
 
 def document(title: str, source: str, *blocks: str) -> str:
     """Return a page: its title, a remark on what it is made from, and its blocks."""
-    remark = f"<!-- Made by `python docs/build.py` from {source}. Do not edit. -->"
+    remark = f"<!-- Made by `python -m docs.build` from {source}. Do not edit. -->"
     return "\n\n".join([f"# {title}", remark, *(block for block in blocks if block)]) + "\n"
 
 

@@ -1,6 +1,8 @@
-"""docs/peers.md: other calculators on the same models; kvcalc's numbers are computed, theirs quoted."""
+"""docs/peers.md: other calculators on the same models; kvcalc's numbers are computed, theirs were printed."""
 
+import json
 import math
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from kvcalc.shapes.components import ModelShape
 from kvcalc.shapes.readers.huggingface import read_config
 
 FILE = Path(__file__).resolve().parents[1] / "peers.yaml"
+RECORD = FILE.with_name("peers_measured.json")
 GIB = 2**30
 TOLERANCE = 0.02
 """Difference [1] up to which a number that a tool prints with few digits counts as right."""
@@ -41,7 +44,70 @@ def page() -> str:
         + ", ".join(f"{name} {tool['version']}" for name, tool in tools.items())
         + ". An engine may reserve more than the useful values; [engines.md](engines.md) shows how much.",
         "\n".join(notes),
+        *_measured(data),
     )
+
+
+def _measured(data: Mapping[str, Any]) -> list[str]:
+    """Return what the tools printed for the configs of this repository, and how long they took."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    tools = record["tools"]
+    header = ["model", "by hand", *tools]
+    rows = [
+        [
+            code(name),
+            _number(truth := by_hand(model) / GIB),
+            *(_printed(tools[t], name, truth) for t in tools),
+        ]
+        for name, model in data["models"].items()
+    ]
+    return [
+        "## Run again, with commands and times",
+        "`benchmarks/peers.py` installs nothing and fetches nothing: it runs each tool from an environment "
+        "of its own on the same files, `benchmarks/peer_configs`, and writes down what it printed. These "
+        "files hold the shape of each model in BF16 and no quantization, so a number can differ from the "
+        "table above. Tools that know hub ids alone ask a stand-in for the hub on the same machine, which "
+        "costs them no time on a network and offers one file of weights.",
+        table(header, rows, "l" + "r" * (len(header) - 1)),
+        f"**Bold** is more than {TOLERANCE:.0%} off; a dash is no answer, and what was printed instead "
+        "stands below. kvcalc's own column is printed by the same script.",
+        "### How long they take, and what they bring",
+        f"Median of {record['repeats']} runs on {record['cpus']} cores, Python {record['python']}, "
+        f"{record['date']}: seconds of CPU of a whole process from the shell. Compare them with each "
+        "other and not with other machines. The size is that of the environment, with pip in it.",
+        table(
+            ["tool", "version", "environment", "packages", "`--help`", "one answer"],
+            [_cost(name, tool) for name, tool in tools.items()],
+            "llrrrr",
+        ),
+        "### The commands",
+        "For the first model that each tool answered; the others differ in the name alone.",
+        "\n".join(f"- {name}: {_command(tool)}" for name, tool in tools.items()),
+        "### No answer",
+        "\n".join(
+            f"- {name}, {model}: {prose(found['printed'])}"
+            for name, tool in tools.items()
+            for model, found in tool["models"].items()
+            if found["gib"] is None
+        ),
+    ]
+
+
+def _printed(tool: Mapping[str, Any], name: str, truth: float) -> str:
+    gib = tool["models"][name]["gib"]
+    return "-" if gib is None else _cell(gib, truth)
+
+
+def _cost(name: str, tool: Mapping[str, Any]) -> list[str]:
+    times = [found["cpu_seconds"] for found in tool["models"].values() if found["gib"] is not None]
+    answer = f"{statistics.median(times):.2f} s" if times else "-"
+    size, count = f"{tool['megabytes']:,} MB", str(tool["packages"])
+    return [name, tool["version"], size, count, f"{tool['help_cpu_seconds']:.2f} s", answer]
+
+
+def _command(tool: Mapping[str, Any]) -> str:
+    found = next((one for one in tool["models"].values() if one["gib"] is not None), None)
+    return code(found["command"]) if found else "none"
 
 
 def by_hand(model: Mapping[str, Any]) -> int:

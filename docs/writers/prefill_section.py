@@ -40,7 +40,6 @@ def prefill_blocks() -> list[str]:
         "`kvcalc/planning/pace.py`), which has sources of its own, was added after the median without it "
         "had been seen beyond the 25 % that the tests allow. The table shows both.",
         table(["kind", "rows", "median error", "nine tenths within"], kinds, "lrrr"),
-        "![Measured against predicted prefill times, by GPU](prefill.svg)",
         "Rows beyond 12 % (time to first token) or 25 % (the other kinds), and why:",
         table(["row", "measured", "predicted", "off", "why"], misses, "lrrrl"),
         "Rows that cannot be predicted:",

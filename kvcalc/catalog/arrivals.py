@@ -1,4 +1,4 @@
-"""A file of requests that arrived -> `Requests`: kvcalc's own columns, or those of two public traces."""
+"""A file of requests that arrived -> `Requests`: kvcalc's own columns, Azure's, or any trace of blocks."""
 
 import math
 from collections.abc import Mapping
@@ -42,13 +42,15 @@ _COLUMNS = tuple(
 
 
 def read_arrivals(path: str) -> Requests:
-    """Read a trace (CSV, JSON, JSONL or YAML); requests are put in the order of their arrival.
+    """Read a trace (CSV, JSON, JSONL or YAML, or one that `kvcalc replay` reads), in order of arrival.
 
     Raises
     ------
     ProfileError
         If a column is unknown or missing, a value cannot be read, or the trace has no rate.
     """
+    if _has_blocks(path):
+        return _of_blocks(path)
     rows = [_row(section) for section in read_rows(path, "requests", _COLUMNS)]
     if len(rows) < 2:
         raise ProfileError(f"{path}: a trace needs two requests or more")
@@ -58,6 +60,32 @@ def read_arrivals(path: str) -> Requests:
         raise ProfileError(f"{path}: all requests arrive at once, so that there is no rate")
     prompts, generated, hits = (table[:, place].astype(np.int64) for place in (1, 2, 3))
     return Requests(arrival, prompts, generated, hits, table[:, 4])
+
+
+def _has_blocks(path: str) -> bool:
+    """Tell a trace with block hashes, in any dialect that `kvcalc replay` reads, compressed or not."""
+    if path.endswith((".csv", ".yaml", ".yml")):
+        return False
+    from kvcalc.replay.readers import is_trace
+
+    return is_trace(path)
+
+
+def _of_blocks(path: str) -> Requests:
+    """Read the arrivals of a trace with block hashes; each has one token in and out at least."""
+    from kvcalc.replay.readers import read_trace
+
+    trace = read_trace(path)
+    if trace.requests < 2:
+        raise ProfileError(f"{path}: a trace needs two requests or more")
+    if np.isnan(trace.time).any():
+        raise ProfileError(f"{path}: requests without a time of arrival")
+    order = np.argsort(trace.time, kind="stable")
+    arrival = trace.time[order] - trace.time[order[0]]
+    if arrival[-1] == 0:
+        raise ProfileError(f"{path}: all requests arrive at once, so that there is no rate")
+    prompts, generated = (np.maximum(one[order], 1) for one in (trace.input_tokens, trace.output_tokens))
+    return Requests(arrival, prompts, generated, np.zeros_like(prompts), np.zeros(len(order)))
 
 
 def _row(section: Section) -> tuple[float, int, int, int, float]:

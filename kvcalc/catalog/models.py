@@ -222,10 +222,13 @@ def _builtin(name: str) -> Model:
 def _row(name: str) -> Mapping[str, Any] | None:
     """Return one row of the table; only its line is parsed, since the table has hundreds."""
     start = f"{json.dumps(name)}: "
-    for line in _table_text().splitlines():
-        if line.startswith(start):
-            return dict(json.loads(line.removeprefix(start).removesuffix(",")))
-    return None
+    text = _table_text()
+    place = text.find(f"\n{start}")
+    if place < 0:
+        return None
+    first = place + 1 + len(start)
+    line = text[first : text.find("\n", first)]
+    return dict(json.loads(line.removesuffix(",")))
 
 
 @cache

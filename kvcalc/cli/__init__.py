@@ -14,13 +14,16 @@ from kvcalc import __version__
 from kvcalc.errors import KvcalcError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "plan": ("plan", "Does it fit, what limits it first, is offload worth it, what would flip the answer."),
+    "plan": ("plan", "Does it fit, what limits it first, is offload worth it, what flips."),
+    "sweep": ("sweep", "One plan over a grid of inputs: best row, front, files, chart."),
+    "compare": ("compare", "Two plans side by side: which verdicts change, and what decides it."),
     "kv": ("kv", "What one token and one sequence cost, component by component."),
     "restore": ("restore", "One restore against one recompute, as parts, with the break-even."),
-    "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from a tenant."),
-    "evict": ("evict", "Whom to evict and why; what a policy does to P99 and to wasted compute."),
-    "diagnose": ("diagnose", "Is it the policy, the layout or too little compute: metrics, log, GPUs."),
-    "probe": ("probe", "What this machine's links really deliver: evidence, a calibrated profile."),
+    "quota": ("quota", "Who holds what of a KV pool, and how to get bytes back from one."),
+    "evict": ("evict", "Whom to evict and why; what a policy does to P99 and waste."),
+    "replay": ("replay", "What a finite, tiered cache would really hit on a request trace."),
+    "diagnose": ("diagnose", "Policy, layout or too little compute: from metrics, log and GPUs."),
+    "probe": ("probe", "What this machine's links really deliver."),
     "export": ("export", "A plan as a page with charts (.html) or a workbook (.xlsx)."),
     "app": ("app", "A planner in the browser: inputs as controls, verdicts live."),
     "models": ("models", "Model profiles: list, show, import."),
@@ -28,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "A formula: its equation, symbols, units and source."),
 }
 """Command -> (module in this package, one line of help)."""
+
+_COMPLETION = ("--install-completion", "--show-completion")
 
 OK, DOES_NOT_FIT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -76,14 +81,15 @@ def _complain(message: str) -> int:
 def _application(arguments: Sequence[str]) -> Callable[..., Any]:
     import typer
 
-    from kvcalc.cli.parsing import Group
+    from kvcalc.cli.parsing import Overview
 
+    called = next((word for word in (*arguments, *_completed()) if not word.startswith("-")), "")
     app = typer.Typer(
-        cls=Group,
+        cls=Overview,
         name="kvcalc",
-        help="Does this model's KV cache fit this machine, what limits it first, and is moving it worth it?",
+        help="Does a model's KV cache fit a machine, what limits it, is moving it worth it?",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=not called or bool(_completed()) or arguments[0] in _COMPLETION,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -99,13 +105,19 @@ def _application(arguments: Sequence[str]) -> Callable[..., Any]:
             sys.stdout.write(f"kvcalc {__version__}\n")
             raise typer.Exit
 
-    called = next((word for word in arguments if not word.startswith("-")), "")
     for name, (module, summary) in COMMANDS.items():
         if name == called:
             import_module(f"kvcalc.cli.{module}").register(app)
         else:
             app.command(name, help=summary)(_not_called)
     return typer.main.get_command(app)
+
+
+def _completed() -> list[str]:
+    """Return the words after `kvcalc` that a shell asks to complete; none in an ordinary call."""
+    if "_KVCALC_COMPLETE" not in os.environ:
+        return []
+    return (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()[1:]
 
 
 def _not_called() -> None:

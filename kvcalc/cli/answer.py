@@ -1,7 +1,9 @@
 """Writes one answer to stdout or to a file, whole or not at all."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from kvcalc.errors import SettingsError, did_you_mean
@@ -44,11 +46,22 @@ def write(text: str, save: str | None) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if save is None:
-        sys.stdout.write(text)
+        with to_reader():
+            sys.stdout.write(text)
     else:
         from kvcalc.documents import write_text
 
         write_text(save, text)
+
+
+@contextmanager
+def to_reader() -> Iterator[None]:
+    """Let the reader of stdout go away before the end, as `| head` does; that is no error of ours."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explanations(calls: Sequence["Call"]) -> list["Explanation"]:

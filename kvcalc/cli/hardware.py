@@ -26,7 +26,10 @@ def list_hardware(
     format: Format = "table",
     save: Save = None,
 ) -> None:
-    """List the machines with their memory, bandwidth, peak and host link, or the parts around them."""
+    """List the machines with their memory, bandwidth, peak and host link, or the parts around them.
+
+    Example: kvcalc hardware list p5 --kind instances
+    """
     from kvcalc.listings import hardware_table
 
     check_format(format)
@@ -44,7 +47,10 @@ def show(
     format: Format = "table",
     save: Save = None,
 ) -> None:
-    """Show one machine: each value as its source prints it, and how far to trust it."""
+    """Show one machine: each value as its source prints it, and how far to trust it.
+
+    Example: kvcalc hardware show h100-sxm-80gb
+    """
     from kvcalc.listings import hardware_answer
 
     check_format(format)

@@ -25,9 +25,24 @@ Emit = Annotated[
     typer.Option("--emit", metavar="ENGINE", help="Print the launch: vllm, sglang, lmcache or llama.cpp."),
 ]
 
+Trace = Annotated[
+    str | None,
+    typer.Option(
+        "--trace", metavar="FILE", help="Replay a trace of requests: hits at the plan's own pool and tiers."
+    ),
+]
 
-def planned(asked: Question, config: str | None) -> "tuple[PlanResult, tuple[Call, ...]]":
-    """Answer the plan, with the checks of the launch file if one is named."""
+
+def planned(
+    asked: Question, config: str | None, trace: str | None = None
+) -> "tuple[PlanResult, tuple[Call, ...]]":
+    """Answer the plan, with the checks of the launch file or the hits of the trace if one is named."""
+    if trace is not None:
+        if config is not None:
+            raise SettingsError("--trace: replays one plan; leave --check-config out")
+        from kvcalc.replay.planned import plan_with_trace
+
+        return plan_with_trace(asked, trace)
     if config is None:
         from kvcalc.api import plan_calls
 

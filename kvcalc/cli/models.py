@@ -26,7 +26,10 @@ def list_models(
     format: Format = "table",
     save: Save = None,
 ) -> None:
-    """List the model profiles with their size and what a token of KV costs."""
+    """List the model profiles with their size and what a token of KV costs.
+
+    Example: kvcalc models list qwen3
+    """
     from kvcalc.listings import models_table
 
     check_format(format)
@@ -41,7 +44,10 @@ def show(
     format: Format = "table",
     save: Save = None,
 ) -> None:
-    """Show one model: parameters by part, weights by dtype, cache by component, sources."""
+    """Show one model: parameters by part, weights by dtype, cache by component, sources.
+
+    Example: kvcalc models show deepseek-v3
+    """
     from kvcalc.api import model_answer
 
     check_format(format)

@@ -15,8 +15,36 @@ Save = Annotated[
     str | None, typer.Option("--save", metavar="FILE", help="Write to a file instead of stdout.")
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Each formula with this run's numbers put in.")]
+
+
+def machine_names(incomplete: str) -> list[str]:
+    """Return the machines that a shell completes to."""
+    from kvcalc.catalog import hardware
+
+    return [name for name in hardware.names() if name.startswith(incomplete)]
+
+
+def model_names(incomplete: str) -> list[str]:
+    """Return the models that a shell completes to."""
+    from kvcalc.catalog import models
+
+    return [name for name in models.names() if name.startswith(incomplete)]
+
+
 On = Annotated[
-    str | None, typer.Option("--on", metavar="HARDWARE", help="Hardware profile: a name or a path.")
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="HARDWARE",
+        help="Hardware profile: a name or a path.",
+        autocompletion=machine_names,
+    ),
+]
+Planned = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).", autocompletion=model_names
+    ),
 ]
 Tiers = Annotated[
     list[str] | None,

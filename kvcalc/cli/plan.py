@@ -7,8 +7,8 @@ import typer
 
 from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
-from kvcalc.cli.launch import CheckConfig, Emit, planned, starts, write_launch
-from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
+from kvcalc.cli.launch import CheckConfig, Emit, Trace, planned, starts, write_launch
+from kvcalc.cli.options import Explain, Format, On, Planned, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.errors import SettingsError
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 @keyed("plan")
 def plan(
     said: Mapping[str, Said],
-    model: Annotated[str, typer.Argument(metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).")],
+    model: Planned,
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
@@ -42,6 +42,7 @@ def plan(
     ] = None,
     check_config: CheckConfig = None,
     emit: Emit = None,
+    trace: Trace = None,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -55,6 +56,8 @@ def plan(
     check_format(format)
     asked = with_file(question(model, on, said, tier, set))
     if fit:
+        if trace is not None:
+            raise SettingsError("--trace: is replayed for one plan; leave --fit out")
         found = _fit(asked, max_gpus, target_rate, explain)
         answer(found, format, save)
         if check and not found.fits:
@@ -66,7 +69,7 @@ def plan(
     if emit is not None:
         write_launch(asked, emit, check_config, save)
         return
-    result, calls = planned(asked, check_config)
+    result, calls = planned(asked, check_config, trace)
     answer(result, format, save, explanations(calls) if explain else ())
     if check and not (result.fits and starts(result)):
         raise typer.Exit(1)

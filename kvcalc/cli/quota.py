@@ -187,7 +187,10 @@ def import_ledger(
 
 
 def controls(format: Format = "table", save: Save = None) -> None:
-    """List what each means of a plan is called in LMCache, vLLM, Mooncake and TensorRT-LLM, with its unit."""
+    """List what each means of a plan is called in LMCache, vLLM, Mooncake and TensorRT-LLM, with its unit.
+
+    Example: kvcalc quota controls
+    """
     from kvcalc.quota.controls import controls_table
 
     check_format(format)

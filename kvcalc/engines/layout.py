@@ -125,6 +125,13 @@ class Layout(ABC):
         """
         return self.reserved(tokens)
 
+    def cached(self, tokens: Tokens) -> Bytes:
+        """Return the bytes of one GPU that a block of `tokens` tokens takes in a prefix cache.
+
+        A block must be of use whatever follows, so that each has the windows and states at its own end.
+        """
+        return self.serialized(tokens, per_gpu=True)
+
     @abstractmethod
     def pool(self, size: float) -> Pool:
         """Return the blocks, tokens and concurrency that `size` bytes of KV memory per GPU give."""

@@ -1,7 +1,7 @@
 """A plan as a file to keep working with: the suffix of the file names its writer.
 
 To add a kind of file, name its module here; the module has `write(question, path)`, which answers the
-plan and writes the file whole or not at all (`kvcalc.documents.replacing`).
+plan and writes the file whole or not at all (`kvcalc.documents.write_bytes`).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ WRITERS: Mapping[str, str] = MappingProxyType(
 )
 """Suffix of a file -> the module that writes it."""
 
-TOLD = (".html",)
-"""Suffixes whose writer answers many plans: its `write` also takes `progress`."""
+TOLD = (".html", ".xlsx")
+"""Suffixes whose writer works for seconds: its `write` also takes `progress`."""
 
 Write = Callable[["Question", str], None]
 
@@ -49,7 +49,7 @@ def writer_of(path: str, progress: "Progress | None" = None) -> Write:
     return found
 
 
-def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:  # noqa: ANN401
+def export(model: str, on: str | None = None, *, to: str | Path, **said: Any) -> None:
     """Write a plan to a file that one can go on working with.
 
     ``plan.xlsx`` has live formulas; ``report.html`` is a page with charts that needs no network.

@@ -13,25 +13,26 @@ def render(answer: Answer) -> str:
     header, rows = flat(answer)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_safe(column.header) for column in header])
-    writer.writerows([[_cell(value) for value in row] for row in rows])
+    writer.writerow([safe(column.header) for column in header])
+    writer.writerows([[cell(value) for value in row] for row in rows])
     return out.getvalue()
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Return a value as the text of a cell."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _safe(value)
+        return safe(value)
     return repr(value)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Keep a text that a spreadsheet would run as a formula from being one.
 
-    >>> _safe("=1+1"), _safe("llama")
+    >>> safe("=1+1"), safe("llama")
     ("'=1+1", 'llama')
     """
     return "'" + text if text.lstrip().startswith(_FORMULA_STARTS) else text

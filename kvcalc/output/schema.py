@@ -4,13 +4,14 @@ The files lie in `kvcalc/schemas/` and travel with the package; a test asserts t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kvcalc.bodies import units_of
+from kvcalc.comparing.results import CompareResult
 from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
@@ -19,6 +20,8 @@ from kvcalc.probe.results import ProbeResult
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
+from kvcalc.replay.describe_results import DescribeResult
+from kvcalc.replay.results import ReplayResult
 from kvcalc.results import (
     KV,
     UNLIMITED,
@@ -27,6 +30,7 @@ from kvcalc.results import (
     RestoreResult,
     Result,
 )
+from kvcalc.sweeping.results import SweepResult
 from kvcalc.tables import Table
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,6 +48,10 @@ RESULTS: tuple[type[Result], ...] = (
     SimulateResult,
     DiagnoseResult,
     ProbeResult,
+    DescribeResult,
+    ReplayResult,
+    SweepResult,
+    CompareResult,
 )
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -104,6 +112,8 @@ def _value(hint: Any, defs: dict[str, Schema]) -> Schema:  # noqa: ANN401 - a ty
         return _union([_value(inner, defs) for inner in get_args(hint)])
     if get_origin(hint) is tuple:
         return _array(get_args(hint), defs)
+    if get_origin(hint) is Sequence:
+        return _array((get_args(hint)[0], ...), defs)
     if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
         return _mapping(get_args(hint)[1], defs)
     if is_dataclass(hint):

@@ -6,7 +6,9 @@ from kvcalc.formulas.eviction import swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time
 from kvcalc.planning.speed import Speed
+from kvcalc.quantity import PerSecond, TokensPerSecond
 from kvcalc.results import Decode, Eviction, Offload
+from kvcalc.scenario import Workload
 
 
 def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book: Notebook) -> Eviction:
@@ -37,7 +39,12 @@ def _new_tokens(speed: Speed, decode: Decode) -> float:
     requests = min(finished, math.inf if workload.rate is None else workload.rate)
     if math.isinf(requests):  # nothing is generated, so only prefill ends requests
         requests = 1 / float(computing_time(speed, float(workload.prompt)))
-    hit = workload.hit_rate * (workload.cached or 0)
+    return float(first_computed(workload, requests))
+
+
+def first_computed(workload: Workload, requests: PerSecond) -> TokensPerSecond:
+    """Return the tokens per second that so many requests have computed for the first time; arrays too."""
+    hit = workload.hit_rate * (0 if workload.cached is None else workload.cached)
     return requests * (workload.prompt - hit + workload.generate)
 
 

@@ -265,7 +265,7 @@ def kv_budget(scenario: Scenario, memory: Memory, book: Notebook) -> float:
     return size
 
 
-def _tell_longest(scenario: Scenario, tokens: int, book: Notebook) -> None:
+def tell_longest(scenario: Scenario, tokens: int, book: Notebook) -> None:
     """Warn of sequences that are longer than the engine was told to admit, or than the model declares."""
     declared, admitted = scenario.model.shape.max_tokens, scenario.settings.max_len
     if admitted is not None and tokens > admitted:
@@ -293,7 +293,7 @@ def _tell_slots(scenario: Scenario, running: int, book: Notebook) -> None:
 def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebook) -> Capacity:
     """Return the bytes that the target concurrency reserves against the pool, per GPU."""
     tokens = scenario.workload.prompt + scenario.workload.generate
-    _tell_longest(scenario, tokens, book)
+    tell_longest(scenario, tokens, book)
     session = float(layout.occupied(tokens))
     running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
     _tell_slots(scenario, running, book)

@@ -131,12 +131,17 @@ class PrefillModel:
         device, tp = self.scenario.hardware.device, self.scenario.settings.tp
         if self.parameters is None or self.flop_per_token == 0:
             return device.peak(self.wide) * tp
-        work = products(self.parameters)
+        work = self._products
         time = sum(
             flop / device.peak(self.computed_in(stored)) / (pace.experts if routed else 1.0)
             for (stored, routed), flop in work.items()
         )
         return sum(work.values()) / time * tp
+
+    @cached_property
+    def _products(self) -> dict[tuple[str, bool], float]:
+        """Operations of the matrix products by the format of their weights, routed experts apart."""
+        return {} if self.parameters is None else products(self.parameters)
 
     @cached_property
     def attention_peak(self) -> float:
@@ -161,7 +166,7 @@ class PrefillModel:
         if overrides.prefill is None:
             return modelled
         # The given time fixes the level; the model only says how the work divides over tokens.
-        return overrides.prefill * modelled / self._modelled(float(prompt), 0.0, pace)
+        return overrides.prefill * modelled / self._modelled(np.asarray(prompt, dtype=float)[()], 0.0, pace)
 
     def _modelled(self, new: Tokens, cached: Tokens, pace: Pace, run: Callable[..., Any] = _call) -> Seconds:
         """Whole chunks, then the rest: each step reads the weights and the KV before it once."""

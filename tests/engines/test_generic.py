@@ -192,6 +192,7 @@ def test_arrays_in_arrays_out(engine):
         assert view(lengths).tolist() == [float(view(int(length))) for length in lengths]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("engine", ["generic", "sglang", "llama.cpp", "transformers"])
 def test_a_million_lengths_take_less_than_a_tenth_of_a_second(engine):
     layout = lay_out(hybrid(), EngineSettings(engine=engine))

@@ -1,5 +1,6 @@
 """Sequence, rules and simulation files: four formats, strict names, one line for each mistake."""
 
+import gzip
 import json
 
 import pytest
@@ -241,6 +242,36 @@ def test_public_traces_are_read_under_their_own_names(tmp_path, name, text):
     assert found.arrival.tolist() == [0.0, 2.5]
     assert found.prompt.tolist() == [20, 10]
     assert found.generate.tolist() == [5, 3]
+
+
+def test_traces_with_blocks_are_read_in_every_dialect_and_compressed(tmp_path):
+    lines = [
+        {"t": 3.5, "in": 640, "out": 0, "hash_ids": [[1, 10]], "block_size": 64},
+        {"t": 1.0, "in": 130, "out": 5, "hash_ids": [[1, 2]], "block_size": 64},
+    ]
+    file = tmp_path / "t.jsonl.gz"
+    file.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    found = read_arrivals(str(file))
+    assert found.arrival.tolist() == [0.0, 2.5]
+    assert found.prompt.tolist() == [130, 640]
+    assert found.generate.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([{"t": 1, "in": 64, "out": 1, "hash_ids": [1]}], "two requests or more"),
+        ([{"t": 1, "in": 64, "out": 1, "hash_ids": [1]}] * 2, "all requests arrive at once"),
+        ([{"t": None, "in": 64, "out": 1, "hash_ids": [1]}] * 2, "without a time of arrival"),
+        ([{"t": 1, "in": -64, "out": 1, "hash_ids": [1]}] * 2, ":1: in: -64 is negative"),
+    ],
+)
+def test_a_bad_trace_with_blocks_is_refused_in_one_line(tmp_path, lines, message):
+    file = write(tmp_path, "t.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(KvcalcError) as error:
+        read_arrivals(file)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

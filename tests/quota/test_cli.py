@@ -225,6 +225,7 @@ def big(tmp_path_factory):
     return file
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("suffix", ["json", "parquet"])
 def test_a_thousand_tenants_with_five_million_blocks_take_seconds(big, suffix):
     file = big.with_suffix(f".{suffix}")

@@ -64,6 +64,7 @@ def test_declared_slopes_are_those_of_transformers(shapes):
     assert len(rows) > 300
 
 
+@pytest.mark.alone
 def test_four_hundred_configs_are_laid_out_in_two_seconds():
     settings = EngineSettings(engine="generic")
     started = time.perf_counter()

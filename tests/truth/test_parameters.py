@@ -107,6 +107,7 @@ def marked(found, reasons):
 @pytest.mark.parametrize("row", marked(COUNTED, COUNTS))
 def test_total_parameters(row, accuracy):
     total, file = parameters_of(row["file"]).total, row["file"]
+    accuracy.point("transformers-parameters", row["params_total"], total)
     accuracy.row(
         "transformers-parameters", file, total == row["params_total"], len(COUNTED), COUNTS.get(file)
     )
@@ -117,6 +118,7 @@ def test_total_parameters(row, accuracy):
 def test_active_parameters(row, accuracy):
     active, file = parameters_of(row["file"]).active, row["file"]
     excuse = {**COUNTS, **ACTIVE}.get(file)
+    accuracy.point("transformers-active", row["params_active"], active)
     accuracy.row("transformers-active", file, active == row["params_active"], len(COUNTED), excuse)
     assert active == row["params_active"]
 
@@ -124,7 +126,9 @@ def test_active_parameters(row, accuracy):
 @pytest.mark.parametrize("row", marked([row for file, row in FILES.items() if file not in REFUSED], WEIGHTS))
 def test_weight_bytes_of_every_rank_count(row, accuracy):
     found, file = deviations(row), row["file"]
+    loaded = {other["tp"]: other["weight_bytes_per_rank"] for other in LOADED if other["file"] == file}
     for tp, off in found.items():
+        accuracy.point("vllm-weights", loaded[tp], loaded[tp] * (1 + off))
         accuracy.row("vllm-weights", f"{file} tp {tp}", abs(off) <= WITHIN, len(LOADED), WEIGHTS.get(file))
     assert {tp: off for tp, off in found.items() if abs(off) > WITHIN} == {}
 

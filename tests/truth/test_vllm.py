@@ -45,10 +45,14 @@ def settings_of(row: dict, capability: float) -> EngineSettings:
     )
 
 
-def differences(row: dict, capability: float) -> list[str]:
-    """Return what differs between a row and the pool that is predicted."""
+def pool_of(row: dict, capability: float):
+    """Return the pool that is predicted for a row."""
     layout = lay_out(shape_of(row["file"]), settings_of(row, capability))
-    pool = layout.pool(row["available_gib"] * GIB)
+    return layout.pool(row["available_gib"] * GIB)
+
+
+def differences(row: dict, pool) -> list[str]:
+    """Return what differs between a row and the pool that is predicted."""
     wanted = {
         "block_bytes": row["kv_pool_bytes"] // row["num_blocks"],
         "num_blocks": row["num_blocks"],
@@ -71,12 +75,15 @@ def test_every_row_is_equal(file, accuracy):
     assert len(rows) == ROWS[file]
     misses = defaultdict(list)
     for row in rows:
+        oracle = file.removesuffix(".jsonl").replace("_", "-")
         try:
-            found = differences(row, CAPABILITIES[file])
+            pool = pool_of(row, CAPABILITIES[file])
+            accuracy.point(oracle, row["kv_tokens"], pool.kv_tokens)
+            found = differences(row, pool)
         except KvcalcError as error:
             found = [f"{type(error).__name__}: {error}"]
         name = f"{row['file']} tp {row['tp']} {row['kv_dtype']}"
-        accuracy.row(file.removesuffix(".jsonl").replace("_", "-"), name, not found, len(rows))
+        accuracy.row(oracle, name, not found, len(rows))
         if found:
             misses[row["file"]].append(f"tp {row['tp']} {row['kv_dtype']}: {'; '.join(found)}")
     count = sum(len(lines) for lines in misses.values())

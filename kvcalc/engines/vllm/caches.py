@@ -60,6 +60,19 @@ class LayerCache:
         held = -(-tokens // self.block) if self.per_block else tokens * 0
         return held + self.states
 
+    def cached(self, tokens: Tokens, flying: int) -> Count:
+        """Blocks that let a prefix of `tokens` tokens be used again: windows and states at its end alone.
+
+        `flying` tokens of `reach` are room for those in flight.
+        """
+        if self.keeps not in ("window", "chunk", "state"):
+            return self.blocks(tokens)
+        if self.keeps == "state" and not self.per_block:
+            return tokens * 0 + 1
+        kept = tokens if self.keeps == "state" else np.minimum(tokens, self.reach - flying)
+        ids: Count = np.maximum(1, -(-kept // self.block))
+        return ids
+
 
 def batched_tokens(settings: EngineSettings) -> int:
     """Return how many tokens one step computes at most."""

@@ -79,6 +79,12 @@ class VllmLayout(Layout):
         """Bytes that one request of `tokens` tokens takes on the fullest rank."""
         return self.request_blocks(tokens) * float(self.block_bytes)
 
+    def cached(self, tokens: Tokens) -> Bytes:
+        """Bytes that `tokens` cached tokens take on the fullest rank: block ids in each group of layers."""
+        flying = in_flight_tokens(self.deployment)
+        ids = sum((group.cache.cached(tokens, flying) for group in self.groups), tokens * 0.0)
+        return ids * float(self.block_bytes)
+
     def blocks_in(self, size: float) -> int:
         """Blocks that `size` bytes give, or those that `--num-blocks` says."""
         return self.settings.num_blocks or int(size // self.block_bytes)

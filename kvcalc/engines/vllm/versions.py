@@ -9,6 +9,7 @@ Read from the released wheels 0.6.6, 0.8.5, 0.9.2, 0.10.2 and each minor release
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 from kvcalc.errors import SettingsError
@@ -92,6 +93,7 @@ def parse_version(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@cache
 def rules_for(version: str | None) -> Rules:
     """Return the rules of a version; the newest known when none is named.
 

@@ -22,6 +22,10 @@ _MODULES = {
     "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
     "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
     "kvcalc.probe/1": "kvcalc.output.pages.probe",
+    "kvcalc.replay-describe/1": "kvcalc.output.pages.replay_describe",
+    "kvcalc.replay/1": "kvcalc.output.pages.replay",
+    "kvcalc.sweep/1": "kvcalc.output.pages.sweep",
+    "kvcalc.compare/1": "kvcalc.output.pages.compare",
     "kvcalc.explain/1": "kvcalc.output.explanation",
 }
 

@@ -23,6 +23,7 @@ from kvcalc.output.pages.kv import components, headline
 from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.output.pages.ranges import tornado
+from kvcalc.output.pages.trace_hits import trace_blocks, trace_sentence
 from kvcalc.output.sentences import sentences
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
@@ -45,6 +46,7 @@ def page(result: PlanResult) -> Page:
     blocks: list[Grid | Lines] = [
         _in_short(result),
         *([launch_grid(result.config_checks)] if result.config_checks else []),
+        *trace_blocks(result.trace),
         _memory(result),
         _budgets(result),
         components("KV cache, one logical copy: " + headline(result.kv), result.kv),
@@ -70,7 +72,12 @@ def _title(result: PlanResult) -> str:
 
 def _in_short(result: PlanResult) -> Lines:
     verdict, *rest = sentences(result)
-    return Lines("In short", (Cell(verdict, "good" if result.fits else "bad"), *rest), bullet=True)
+    lines: tuple[Cell | str, ...] = (
+        Cell(verdict, "good" if result.fits else "bad"),
+        *trace_sentence(result.trace),
+        *rest,
+    )
+    return Lines("In short", lines, bullet=True)
 
 
 def _memory(result: PlanResult) -> Grid:

@@ -100,13 +100,18 @@ def cached_tokens(scenario: Scenario, speed: Speed, book: Notebook) -> int:
     if workload.cached == 0:
         return 0
     block = block_tokens(speed)
-    restored = min(wanted, workload.prompt - 1) // block * block
+    restored = int(restored_tokens(wanted, workload.prompt, block))
     if restored < wanted:
         book.assume(
             f"a hit restores {restored:,} of {wanted:,} tokens: whole blocks of {block} only, and the last "
             "token is always computed"
         )
     return restored
+
+
+def restored_tokens(wanted: Tokens, prompt: Tokens, block: int) -> Tokens:
+    """Return the tokens of whole blocks that a hit restores of a prompt, never its last one; arrays too."""
+    return np.minimum(wanted, prompt - 1) // block * block
 
 
 def block_tokens(speed: Speed) -> int:
@@ -120,12 +125,18 @@ def whole_chunks(route: Route, cached: int, book: Notebook) -> int:
     chunk = route.mechanism.chunk_tokens
     if chunk is None or cached % chunk == 0:
         return cached
-    kept = cached // chunk * chunk
+    kept = int(in_chunks(route, cached))
     book.assume(
         f"{route.tier.name}: {kept:,} of {cached:,} tokens are restored, whole chunks of {chunk} only; the "
         "rest is computed"
     )
     return kept
+
+
+def in_chunks(route: Route, cached: Tokens) -> Tokens:
+    """Return the tokens of the whole chunks of a route; arrays too."""
+    chunk = route.mechanism.chunk_tokens
+    return cached if chunk is None else cached // chunk * chunk
 
 
 def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace | None = None) -> Seconds:
@@ -137,9 +148,12 @@ def computing_time(speed: Speed, new: Tokens, cached: Tokens = 0.0, pace: Pace |
     pace = pace or speed.prefill.paces.middle
     if speed.prefill.source == "calibrated":
         return speed.prefill.time(new, cached, pace)
+    short = np.asarray(new) <= CAPTURED_TOKENS
     launched = speed.prefill.time(new, cached, pace)
+    if not short.any():
+        return launched
     captured = speed.prefill.time(new, cached, replace(pace, fixed=np.minimum(pace.fixed, CAPTURED_FIXED)))
-    return np.where(np.asarray(new) <= CAPTURED_TOKENS, captured, launched)[()]
+    return np.where(short, captured, launched)[()]
 
 
 def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
@@ -153,14 +167,17 @@ def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
         return full, float(computing_time(speed, hit.new, float(hit.cached), pace))
 
     middle, fast, slow = both(paces.middle), both(paces.fast), both(paces.slow)
-    return Times(middle[0], middle[1], fast[0] - fast[1], slow[0] - slow[1])
+    # A short hit may cost a slow prefill no less than a fast one, where both compute as many steps.
+    saved = sorted((fast[0] - fast[1], slow[0] - slow[1]))
+    return Times(middle[0], middle[1], saved[0], saved[1])
 
 
 def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: Notebook) -> Offload:
     scenario = speed.scenario
     hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
     size = float(moved_bytes(speed.layout, float(hit.cached)))
-    need = write_need(speed, route, hit.cached)
+    stored = write_need(speed, route, hit.cached)
+    need = None if stored is None else float(stored)
     tell_stores(speed, route, need, size, pool, book)
     found = restoring(scenario, route, size)
     service = size / float(found.bandwidth)

@@ -55,7 +55,7 @@ class Route:
     kind: TierKind | None = None
     link: float = math.inf  # byte/second of the GPU's own host link
     ranks: int = 1  # GPUs of one host that restore together
-    opposite: float = 0.0  # byte/second of stores that cross the link the other way
+    opposite: BytesPerSecond = 0.0  # of stores that cross the link the other way
     then: "Route | None" = None  # the second hop, once all bytes have made the first
 
     @property
@@ -133,22 +133,22 @@ class Route:
         return limited
 
     @property
-    def link_rate(self) -> float:
+    def link_rate(self) -> BytesPerSecond:
         """What endless pieces reach of what the tier delivers and the GPUs share."""
         tier, rates = self.tier, self.rates
-        rate = tier_bandwidth(tier)
+        rate: BytesPerSecond = tier_bandwidth(tier)
         if tier.shared_by > 1:
             rate = float(shared_bandwidth(self.link, rate, tier.shared_by))
         if tier.numa == "remote":
             rate *= _remote_share(self.kind)
         if tier.pageable:
             rate *= PAGEABLE_SHARE
-        if self.opposite > 0:
-            rate = float(
-                duplex_bandwidth(rate, BOTH_WAYS * rate, min(self.opposite, (BOTH_WAYS - 0.01) * rate))
-            )
-        rate *= rates.number("share", 1.0)
-        return min(rate, rates.number("limit", math.inf), rates.number("host_limit", math.inf) / self.ranks)
+        if np.any(self.opposite > 0):
+            taken = np.minimum(self.opposite, (BOTH_WAYS - 0.01) * rate)
+            rate = duplex_bandwidth(rate, BOTH_WAYS * rate, taken)
+        rate = rate * rates.number("share", 1.0)
+        limit = min(rates.number("limit", math.inf), rates.number("host_limit", math.inf) / self.ranks)
+        return np.minimum(rate, limit)
 
 
 def _remote_share(kind: TierKind | None) -> float:

@@ -1,8 +1,11 @@
 """What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
 
+import numpy as np
+
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
+from kvcalc.quantity import BytesPerSecond, Tokens
 
 DAY = 86_400.0
 """Length of a day [second]."""
@@ -11,12 +14,12 @@ SERVICE_YEARS = 5.0
 """Years that a drive's writes per day are guaranteed for [1]: the usual warranty of data-centre drives."""
 
 
-def write_need(speed: Speed, route: Route, cached: int) -> float | None:
-    """Return the bytes per second that one GPU stores at the planned rate; None where nobody says.
+def write_need(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond | None:
+    """Return the bytes per second that one GPU stores at the planned rate; arrays too.
 
-    Write-through stores every new block of the prompts, all of those that miss; write-back as much once
-    the pool is full, and a selective store what is seen again, of which the hit share is taken as the
-    measure.
+    None where nobody says.  Write-through stores every new block of the prompts, all of those that miss;
+    write-back as much once the pool is full, and a selective store what is seen again, of which the hit
+    share is taken as the measure.
     """
     workload, store = speed.scenario.workload, route.tier.store or route.mechanism.store
     if workload.rate is None or store is None:
@@ -24,8 +27,8 @@ def write_need(speed: Speed, route: Route, cached: int) -> float | None:
     prompt, hits = workload.prompt, workload.hit_rate
     new = hits * (prompt - cached) + (1 - hits) * prompt
     share = cached / prompt if store == "selective" else 1.0
-    size = moved_bytes(speed.layout, float(prompt))
-    return workload.rate / speed.scenario.settings.dp * share * float(size) * new / prompt
+    size = moved_bytes(speed.layout, np.asarray(prompt, dtype=float)[()])
+    return workload.rate / speed.scenario.settings.dp * share * size * new / prompt
 
 
 def tell_stores(

@@ -3,14 +3,20 @@
 import math
 from typing import Literal
 
+import numpy as np
+
 from kvcalc.formulas.breakeven import confidence, verdict
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD
 from kvcalc.planning.offload.route import Route
+from kvcalc.quantity import Bytes, Count, Seconds
 from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Scenario
 
 ACTIVE_WORKING_SET: Literal["active_working_set"] = "active_working_set"
+
+BOTH_ENDS = (1 + BANDWIDTH_SPREAD, 1 / (1 + BANDWIDTH_SPREAD))
+"""A streamed step over its middle [1], at the slow and at the fast end of the bandwidth."""
 
 
 def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: Decode) -> Offload:
@@ -18,12 +24,10 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
     streamed = float(capacity.shortfall)
     bandwidth = float(route.bandwidth(streamed))
     step = decode.step_time
-    streaming = float(streaming_step_time(step, streamed, bandwidth))
+    streamed_step = float(streaming(route, step, streamed))
     wanted, resident = scenario.workload.concurrency, float(capacity.sessions)
-    turns = step * wanted / resident if resident else math.inf
-    low, high = sorted(
-        (turns - streaming * (1 + BANDWIDTH_SPREAD), turns - streaming / (1 + BANDWIDTH_SPREAD))
-    )
+    turns = float(taking_turns(step, wanted, resident))
+    low, high = sorted(turns - streamed_step * end for end in BOTH_ENDS)
     fits = math.isfinite(turns)
     # Without room for one sequence nothing takes turns: streaming is neither faster nor slower than that.
     word = str(verdict(low, high)) if fits else "too_close"
@@ -39,18 +43,32 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
         sync=0.0,
         restore=streamed / bandwidth,
         remaining=step,
-        cached_total=streaming,
+        cached_total=streamed_step,
         recompute=turns,
-        speedup=turns / streaming,
+        speedup=turns / streamed_step,
         break_even_bandwidth=streamed / turns if fits and turns > 0 else None,
         break_even_tokens=None,
-        extra_wait=max(0.0, streaming - step),
-        overlapped_total=streaming,
+        extra_wait=max(0.0, streamed_step - step),
+        overlapped_total=streamed_step,
         verdict=word,
         confidence=float(confidence(low, high)) if fits else 0.0,
         mechanism=route.mechanism.name,
         reason=f"every decode step streams what does not fit; {_alternative(wanted, resident)}",
     )
+
+
+def streaming(route: Route, step: Seconds, streamed: Bytes) -> Seconds:
+    """Return the time of a decode step that brings `streamed` bytes with it; arrays too."""
+    return streaming_step_time(step, streamed, route.bandwidth(streamed))
+
+
+def taking_turns(step: Seconds, wanted: Count, resident: Count) -> Seconds:
+    """Return the time in which all `wanted` sequences gain a token where `resident` fit at once; arrays too.
+
+    Without room for one of them it never ends.
+    """
+    held = np.asarray(resident, dtype=float)
+    return np.where(held > 0, step * wanted / np.where(held > 0, held, 1.0), math.inf)[()]
 
 
 def _alternative(wanted: int, resident: float) -> str:

@@ -1,0 +1,1 @@
+"""What `mkdocs` needs beside `mkdocs.yml` to make a site of the pages."""

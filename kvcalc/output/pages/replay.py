@@ -1,0 +1,202 @@
+"""The page of `kvcalc replay`: rates by capacity and policy, the curve, and what they say."""
+
+from dataclasses import replace
+
+from kvcalc.output.fields import text
+from kvcalc.output.format import human
+from kvcalc.output.hit_chart import drawing
+from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
+from kvcalc.output.pages.footer import remarks
+from kvcalc.output.pages.replay_serving import serving_blocks
+from kvcalc.replay.results import HitPoint, ReplayResult, ReplayRow
+
+MARGINAL_STEPS = 8
+"""Points of the curve whose marginal value the page shows."""
+
+
+def page(result: ReplayResult) -> Page:
+    """Return the rows first, then tiers and tenants, the curve, and what a cache of which size is worth."""
+    load = result.load
+    chart = drawing(result)
+    blocks: tuple[Block, ...] = (
+        Lines("", (_headline(result),)),
+        *_sampling(result),
+        _rows(result),
+        *_tiers(result),
+        *_tenants(result),
+        *serving_blocks(result),
+        *(() if chart is None else (chart,)),
+        *_marginal(result),
+        Lines("What this says", tuple(_says(result)), bullet=True),
+        *((Lines("In the file", result.findings, bullet=True),) if result.findings else ()),
+        *remarks(result),
+        Lines("", (Cell(_speed(result), "dim"),)),
+    )
+    return Page(f"Replay of {load.trace}: {human(load.requests, '1')} requests", blocks)
+
+
+def _headline(result: ReplayResult) -> Cell:
+    load, weight = result.load, result.inputs["weight"]
+    what = {"token": "input tokens", "block": "blocks", "request": "requests, all of one weight"}[weight]
+    asked = f"{text(load, 'input_tokens')} in {text(load, 'blocks')} blocks"
+    if load.counted_requests != load.requests:
+        asked = f"{text(load, 'counted_requests')} of the requests, {asked}"
+    return Cell(
+        f"Hit rates are shares of {what} ({asked}; {text(load, 'distinct_blocks')} different blocks in all). "
+        f"An infinite cache hits {text(result.rows[-1], 'hit_rate')}.",
+        "bold",
+    )
+
+
+def _rows(result: ReplayResult) -> Grid:
+    """Return a line a row; its capacity stands where it changes."""
+    other = "hit_rate_blocks" if result.inputs["weight"] == "token" else "hit_rate_tokens"
+    names = ["hit_rate", other, "recomputed_tokens", "evictions"]
+    header = ["capacity", "policy", "hits", "of blocks" if other.endswith("blocks") else "of tokens"]
+    header += ["recomputed", "evictions"]
+    if any(row.capacity_bytes is not None for row in result.rows):
+        names.append("restored_bytes")
+        header.append("restored")
+    lines: list[tuple[Cell | str, ...]] = []
+    last = ""
+    for row in result.rows:
+        size = _capacity(row)
+        figures = (text(row, name).removesuffix(" tokens") for name in names)
+        lines.append(("" if size == last else size, _policy(row), *figures, _gap(row)))
+        last = size
+    header.append("lost to")
+    return grid("", tuple(header), "ll" + "r" * len(names) + "l", lines)
+
+
+def _capacity(row: ReplayRow) -> str:
+    if row.capacity_blocks is None:
+        return row.capacity
+    size = text(row, "capacity_tokens") if row.capacity_bytes is None else text(row, "capacity_bytes")
+    return row.capacity if size in row.capacity else f"{row.capacity} = {size}"
+
+
+def _policy(row: ReplayRow) -> str:
+    extra = "tiers" if row.tiers else "" if row.quota == "shared" else f"{row.quota} quotas"
+    return f"{row.policy}, {extra}" if extra else row.policy
+
+
+def _gap(row: ReplayRow) -> str:
+    if row.gap == "none":
+        return "none"
+    lost = row.lost_to_capacity if row.gap == "capacity" else row.lost_to_policy
+    return f"{human(lost, '1', share=True)} {row.gap}"
+
+
+def _tiers(result: ReplayResult) -> tuple[Grid, ...]:
+    names = (
+        "hit_rate_tokens",
+        "hit_tokens",
+        "restored_bytes",
+        "written_blocks",
+        "written_bytes",
+        "evictions",
+    )
+    lines: list[tuple[Cell | str, ...]] = [
+        (row.capacity, part.tier, text(part, "capacity_blocks"), *(text(part, name) for name in names))
+        for row in result.rows
+        for part in row.tiers
+    ]
+    header = ("capacity", "tier", "blocks", "hits", "hit tokens", "restored", "written", "", "evictions")
+    return (grid("Tiers", header, "llrrrrrrr", lines),) if lines else ()
+
+
+def _tenants(result: ReplayResult) -> tuple[Grid, ...]:
+    lines: list[tuple[Cell | str, ...]] = [
+        (
+            row.capacity,
+            row.quota,
+            part.tenant,
+            text(part, "quota_blocks"),
+            text(part, "hit_rate_tokens"),
+            text(part, "recomputed_tokens"),
+        )
+        for row in result.rows
+        if row.policy == "lru" and not row.tiers
+        for part in row.tenants
+    ]
+    header = ("capacity", "quota", "tenant", "blocks", "hits", "recomputed")
+    return (grid("Tenants, by LRU", header, "lllrrr", lines),) if lines else ()
+
+
+def _marginal(result: ReplayResult) -> tuple[Grid, ...]:
+    points = result.curve[:: max(1, len(result.curve) // MARGINAL_STEPS)]
+    if not points:
+        return ()
+    known = points[0].gained_per_gib is not None
+    gain = "gained_per_gib" if known else "gained_tokens_per_block"
+    lines: list[tuple[Cell | str, ...]] = [
+        (_size(point), text(point, "hit_rate_tokens"), text(point, gain)) for point in points
+    ]
+    unit = "token" if result.load.block_tokens is None else "block"
+    last = "one GiB more brings" if known else f"tokens that one {unit} more brings"
+    found = grid("What more capacity brings (LRU, exact)", ("capacity", "hits", last), "rrr", lines)
+    return (replace(found, wide="narrow"),)
+
+
+def _size(point: HitPoint) -> str:
+    tokens = text(point, "capacity_tokens")
+    return tokens if point.capacity_bytes is None else f"{text(point, 'capacity_bytes')} ({tokens})"
+
+
+def _says(result: ReplayResult) -> list[Cell | str]:
+    lines: list[Cell | str] = []
+    knee, scan, rounding = result.knee, result.scan, result.rounding
+    if knee is not None:
+        size = text(knee, "capacity_tokens")
+        if knee.capacity_bytes is not None:
+            size = f"{text(knee, 'capacity_bytes')} ({size})"
+        lines.append(
+            f"The knee of the curve is at {size}: LRU hits {text(knee, 'hit_rate_tokens')} there, "
+            f"{text(knee, 'share_of_infinite')} of what an infinite cache hits."
+        )
+    if scan is not None:
+        lines.append(
+            Cell(
+                f"{text(scan, 'share_of_reuse')} of all reuse comes back after about "
+                f"{text(scan, 'distance_blocks')} blocks: a cyclic scan; LRU hits it once all of it fits.",
+                "warn",
+            )
+        )
+    lines += [line for row in result.rows if row.policy == "lru" and not row.tiers for line in _of_lru(row)]
+    if rounding.shortest_prefix is not None:
+        lines.append(
+            f"Prefixes shorter than {text(rounding, 'shortest_prefix')} are never reused; finer blocks "
+            f"would add at most {text(rounding, 'lost_share_at_most')} of the input, in an infinite cache."
+        )
+    return lines
+
+
+def _of_lru(row: ReplayRow) -> list[str]:
+    lines = []
+    if row.quota_cost is not None:
+        cost = human(row.quota_cost, "1", share=True)
+        lines.append(f"At {row.capacity} {row.quota} quotas cost {cost} of the input tokens against sharing.")
+    elif row.within_session is not None:
+        lines.append(
+            f"At {row.capacity} {text(row, 'within_session')} of the hits of LRU are within a session, "
+            f"{text(row, 'across_sessions')} across sessions."
+        )
+    return lines
+
+
+def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
+    sample = result.sampling
+    if sample is None:
+        return ()
+    line = (
+        f"Estimated from {text(sample, 'rate')} of the blocks, in {text(sample, 'requests')} requests: "
+        f"hit rates of LRU have a standard error of {text(sample, 'error')} at most."
+    )
+    return (Lines("", (Cell(line, "warn"),)),)
+
+
+def _speed(result: ReplayResult) -> str:
+    return (
+        f"Replayed in {text(result, 'seconds')}: {text(result, 'requests_per_second')} requests over all "
+        "capacities and policies. More: --format json has every figure and the whole curve."
+    )

@@ -1,0 +1,131 @@
+"""Columns of a batch on the tiers: the restore that gains most, and streaming what does not fit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kvcalc.formulas.breakeven import break_even_bandwidth, confidence, no_break_even, verdict
+from kvcalc.planning.batch.loads import Loads, Numbers
+from kvcalc.planning.offload import (
+    Restoring,
+    Route,
+    block_tokens,
+    computing_time,
+    in_chunks,
+    moved_bytes,
+    restored_tokens,
+    restoring,
+)
+from kvcalc.planning.offload.stores import write_need
+from kvcalc.planning.offload.streaming import BOTH_ENDS, streaming, taking_turns
+from kvcalc.planning.speed import Speed
+
+Columns = dict[str, Any]
+
+
+def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns) -> Columns:
+    """Return the prefix store with the largest speedup of each row, and the working set with it.
+
+    `speed` is that of a scenario with `loads` on it.  `fastest` is the highest bandwidth of all prefix
+    stores, which an eviction would use.
+    """
+    wanted = loads.prompt if loads.cached is None else loads.cached
+    cached: Any = restored_tokens(wanted, loads.prompt, block_tokens(speed))
+    if not routes:
+        return {}
+    # What is stored meanwhile crosses the same link the other way.
+    busy = [replace(route, opposite=_stored(speed, route, cached)) for route in routes]
+    stores = [_prefix_store(speed, route, cached) for route in busy]
+    sets = [_working_set(route, loads, served) for route in busy]
+    hits, short = cached > 0, served["capacity.shortfall"] > 0
+    names = [route.tier.name for route in routes]
+    fastest = np.max([np.broadcast_to(found["bandwidth"], hits.shape) for found in stores], axis=0)
+    return {
+        **_best("offload", names, stores, hits),
+        **_best("working_set", names, sets, short),
+        "fastest": np.where(hits, fastest, np.nan),
+    }
+
+
+def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: Any) -> Columns:  # noqa: ANN401
+    """Return the columns of the tier with the largest speedup, row by row; empty where none exists."""
+    tiers = tuple(tiers)
+    gains = np.stack([np.broadcast_to(found["speedup"], exists.shape) for found in tiers])
+    best = np.argmax(np.where(np.isnan(gains), -np.inf, gains), axis=0)
+    chosen = {"tier": np.array(names, dtype=object)[best]}
+    for name in tiers[0]:
+        stacked = [np.broadcast_to(found[name], exists.shape) for found in tiers]
+        chosen[name] = stacked[0] if len(tiers) == 1 else np.choose(best, stacked)
+    return {
+        f"{prefix}.{name}": np.where(exists, values, "" if values.dtype == object else np.nan)
+        for name, values in chosen.items()
+    }
+
+
+def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
+    """Return the restore of each row over one route, against computing the prompt again."""
+    scenario = speed.scenario
+    cached = np.asarray(in_chunks(route, cached))
+    prompt: Any = scenario.workload.prompt
+    found = restoring(scenario, route, moved_bytes(speed.layout, cached))
+    paces = speed.prefill.paces
+    recompute: Any = computing_time(speed, prompt)
+    remaining: Any = computing_time(speed, prompt - cached, cached)
+    fast, slow = (
+        computing_time(speed, prompt, 0.0, pace) - computing_time(speed, prompt - cached, cached, pace)
+        for pace in (paces.fast, paces.slow)
+    )
+    parts, total = found.parts, found.total(remaining)
+    low, high = found.gains((np.minimum(fast, slow), np.maximum(fast, slow)), remaining)
+    ends = np.isfinite(total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
+        certain = np.where(ends, confidence(np.where(ends, low, 0.0), np.where(ends, high, 1.0)), 1.0)
+    return {
+        "bytes": found.size,
+        "bandwidth": found.bandwidth,
+        "queue": parts.queue,
+        "setup": parts.setup,
+        "transfer": parts.transfer,
+        "restore": parts.total,
+        "remaining": remaining,
+        "total": total,
+        "recompute": recompute,
+        "speedup": faster,
+        "break_even_bandwidth": _break_even(found, recompute, remaining),
+        "verdict": verdict(low, high),
+        "confidence": certain,
+    }
+
+
+def _stored(speed: Speed, route: Route, cached: Numbers) -> Any:  # noqa: ANN401 - a number or an array
+    need = write_need(speed, route, cached)
+    return 0.0 if need is None else need
+
+
+def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:
+    """Return the bandwidth from which each restore pays; NaN where none does, or it never ends."""
+    endless = ~np.isfinite(np.asarray(found.overhead))
+    overhead = np.where(endless, 0.0, found.overhead)
+    hidden = found.hidden(recompute - remaining - overhead, remaining) if found.overlaps else 0.0
+    none = np.asarray(no_break_even(recompute, remaining, overhead) != "") | endless
+    point = break_even_bandwidth(found.size, recompute, remaining, overhead, np.asarray(hidden))
+    return np.where(none, np.nan, point)
+
+
+def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
+    """Return streaming what does not fit in every decode step, against letting sequences take turns."""
+    streamed, step = served["capacity.shortfall"], served["decode.step_time"]
+    time = streaming(route, step, streamed)
+    turns = taking_turns(step, loads.concurrency, served["capacity.sessions"])
+    waits = np.isfinite(turns)
+    slow, fast = (np.where(waits, turns - time * end, 0.0) for end in BOTH_ENDS)
+    words = verdict(np.minimum(slow, fast), np.maximum(slow, fast))
+    return {
+        "step_time": time,
+        "recompute": turns,
+        "speedup": turns / time,
+        "verdict": np.where(waits, words, "too_close"),
+    }

@@ -1,0 +1,89 @@
+"""Columns of a batch on memory, decode and prefill."""
+
+from typing import Any
+
+import numpy as np
+
+from kvcalc.formulas.capacity import (
+    bandwidth_utilization,
+    capacity_shortfall,
+    capacity_utilization,
+    first_limit,
+)
+from kvcalc.formulas.cost import time_cost
+from kvcalc.formulas.decode import tokens_per_second
+from kvcalc.planning.bandwidth import sustained, target_rate, traffic
+from kvcalc.planning.batch.loads import Loads
+from kvcalc.planning.decode import DecodeModel, context_between
+from kvcalc.planning.speed import Speed
+
+Answers = dict[str, Any]
+"""Columns by the dotted key that the same quantity has in a plan's JSON."""
+
+
+def serving(speed: Speed, budget: float, loads: Loads) -> Answers:
+    """Return whether each load fits, what limits it first, and how fast prefill and decode are."""
+    found = _capacity(speed, budget, loads) | _decode(speed.decode, loads) | _prefill(speed, loads)
+    return found | _cost(speed, found)
+
+
+def _capacity(speed: Speed, pool: float, loads: Loads) -> Answers:
+    decode, settings = speed.decode, speed.scenario.settings
+    tokens = loads.prompt + loads.generate
+    need = speed.layout.occupied(tokens) * np.ceil(loads.concurrency / settings.dp)
+    used = capacity_utilization(need, pool) if pool else np.full_like(tokens, np.inf)
+    rate = speed.scenario.workload.rate if loads.rate is None else loads.rate
+    target = target_rate(loads.concurrency, loads.generate, rate)  # type: ignore[arg-type]
+    context = context_between(loads.prompt, loads.generate)
+    read, limit = traffic(decode, loads.concurrency, context, target), sustained(decode)
+    busy = bandwidth_utilization(read, limit)
+    return {
+        "capacity.need": need,
+        "capacity.budget": np.full_like(tokens, pool),
+        "capacity.utilization": used,
+        "capacity.shortfall": capacity_shortfall(need, pool),
+        "capacity.sessions": speed.layout.sessions(pool, tokens) * settings.dp,
+        "bandwidth.need": read,
+        "bandwidth.budget": np.full_like(tokens, limit),
+        "bandwidth.utilization": busy,
+        "bandwidth.target_tokens_per_second": target * np.ones_like(tokens),
+        "first_limit": first_limit(used, busy),
+    }
+
+
+def _decode(model: DecodeModel, loads: Loads) -> Answers:
+    share, read = model.scenario.hardware.prefill_efficiency, model.scenario.hardware.decode_efficiency
+    batch = model.stage_batch(loads.concurrency)
+    context = context_between(loads.prompt, loads.generate)
+    middle = model.step(batch, context, share.mid, read.mid)
+    time = middle.total
+    return {
+        "decode.step_time": time,
+        "decode.range.low": model.step(batch, context, share.high, read.high).total,
+        "decode.range.high": model.step(batch, context, share.low, read.low).total,
+        "decode.tokens_per_second": tokens_per_second(loads.concurrency * model.gained, time),
+        "decode.bound": middle.stage.bound,
+    }
+
+
+def _prefill(speed: Speed, loads: Loads) -> Answers:
+    given, paces = speed.scenario.overrides.prefill, speed.prefill.paces
+    flops = np.asarray(speed.prefill.flops(loads.prompt)) * np.ones_like(loads.prompt)
+    times: Answers
+    if given is not None:
+        times = dict.fromkeys(("time", "range.low", "range.high"), np.full_like(loads.prompt, given))
+    else:
+        times = {
+            "time": speed.prefill.time(loads.prompt),
+            "range.low": speed.prefill.time(loads.prompt, 0.0, paces.fast),
+            "range.high": speed.prefill.time(loads.prompt, 0.0, paces.slow),
+        }
+    return {"prefill.flops": flops} | {f"prefill.{name}": values for name, values in times.items()}
+
+
+def _cost(speed: Speed, found: Answers) -> Answers:
+    price, pace = speed.scenario.overrides.price, found["decode.tokens_per_second"]
+    if price is None:
+        return {}
+    seconds = 1e6 / np.where(pace > 0, pace, np.nan)
+    return {"cost_per_million_tokens": time_cost(seconds, price, speed.scenario.gpus)}

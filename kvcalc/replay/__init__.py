@@ -1,0 +1,1 @@
+"""What a finite cache really hits: request traces, replayed."""

@@ -1,0 +1,250 @@
+"""Follows every way that a function can take where an input decides, and joins the results.
+
+A function runs once for each way.  A question on a traced value (`if demand > room`) is answered from
+what is known on this way; where nothing says, both answers are tried.  Results that differ become
+choices; where they cannot be joined (one way raises, or gives another number of rows) the question
+moves to the caller, which then has two ways itself.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kvcalc.errors import KvcalcError
+from kvcalc.tracing.expression import TRUE, Node
+from kvcalc.tracing.joining import CannotJoinError, join
+from kvcalc.tracing.operations import both, negate
+from kvcalc.tracing.trace import TRACE, DeadEndError, Limit, Way
+
+MOST_WAYS = 4096
+"""Ways of one function that are followed [1]; known plans have a few dozen at most."""
+
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def remembered(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Return what a function gives over all its ways, without running it again for the same question."""
+    key = _key_of(function, args, named)
+    known = None if key is None else TRACE.found.get(key)
+    if known is not None:
+        for node, answer in known.learnt:
+            TRACE.facts[node] = answer
+        return known.result
+    before, asked = TRACE.facts.copy(), sum(len(way.given) for way in TRACE.ways)
+    result = follow(function, *args, **named)
+    _label(function, result)
+    if key is not None and asked == sum(len(way.given) for way in TRACE.ways) and _is_kept(result):
+        learnt = tuple(item for item in TRACE.facts.items() if item[0] not in before)
+        TRACE.found[key] = _Found(result, learnt, (args, named))
+    return result
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A result, what its ways have taken for granted, and its arguments, whose places in memory it names."""
+
+    result: Any
+    learnt: tuple[tuple[Node, bool], ...]
+    arguments: Any
+
+
+def _label(function: Callable[..., Any], result: Any) -> None:
+    """Note which function gave a number first, with the first line of what it says of itself."""
+    name = f"{function.__module__}.{function.__qualname__}".removeprefix("kvcalc.")
+    about = (function.__doc__ or "").strip().partition("\n")[0]
+    if hasattr(type(result), "__traced__"):
+        TRACE.labels.setdefault(result.node, (name, about))
+    elif hasattr(result, "__dataclass_fields__"):
+        for field_name, value in vars(result).items():
+            if hasattr(type(value), "__traced__"):
+                TRACE.labels.setdefault(value.node, (f"{name}: {field_name}", about))
+
+
+def _key_of(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    found: list[Any] = [function, TRACE.facts.key, TRACE.tried]
+    for value in (*args, *named.values()):
+        node = getattr(type(value), "__traced__", None) and value.node
+        if node:
+            found.append(node)
+        elif isinstance(value, _PLAIN):
+            found.append((type(value), value))
+        elif hasattr(value, "noted") or isinstance(value, (list, dict)):
+            return None
+        else:
+            found.append(id(value))
+    return (*found, *named)
+
+
+def _is_kept(result: Any) -> bool:
+    """Tell a result that nobody can change."""
+    if isinstance(result, tuple):
+        return all(map(_is_kept, result))
+    frozen = getattr(getattr(type(result), "__dataclass_params__", None), "frozen", False)
+    return isinstance(result, _PLAIN) or hasattr(type(result), "__traced__") or bool(frozen)
+
+
+@dataclass(frozen=True)
+class _Value:
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Raised:
+    error: Exception
+
+
+@dataclass(frozen=True)
+class _Fork:
+    cond: Node
+    yes: Any
+    no: Any
+
+
+_DEAD = _Raised(DeadEndError("no way leads on"))
+
+
+def follow(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Return what a function gives, over all the ways that it can take."""
+    scripts: list[tuple[bool, ...]] = [()]
+    ends: list[tuple[tuple[tuple[Node, bool], ...], Any]] = []
+    before = TRACE.facts
+    while scripts:
+        way = Way(scripts.pop())
+        TRACE.ways.append(way)
+        TRACE.facts = before.copy()
+        try:
+            end: Any = _Value(function(*args, **named))
+        except (KvcalcError, DeadEndError) as error:
+            end = _Raised(error)
+        except (ZeroDivisionError, OverflowError) as error:
+            TRACE.limits.append(Limit(TRACE.condition, f"a division has no answer ({error})"))
+            end = _DEAD
+        finally:
+            TRACE.ways.pop()
+            TRACE.facts = before
+        if not way.given and not ends:
+            return _outcome(end)
+        ends.append((tuple(way.given), end))
+        scripts.extend(way.others)
+        if len(ends) > MOST_WAYS:
+            raise TRACE.stop(f"{getattr(function, '__name__', 'a step')} has too many ways")
+    return _outcome(_tree(ends, 0), getattr(function, "__qualname__", ""))
+
+
+def _tree(ends: list[tuple[tuple[tuple[Node, bool], ...], Any]], depth: int) -> Any:
+    """Join the ends of all ways, the last questions first."""
+    if len(ends) == 1:
+        return ends[0][1]
+    cond = ends[0][0][depth][0]
+    sides = {answer: [end for end in ends if end[0][depth][1] is answer] for answer in (True, False)}
+    if not sides[True] or not sides[False]:
+        return _tree(ends, depth + 1)
+    yes, no = (_tree(sides[answer], depth + 1) for answer in (True, False))
+    if not TRACE.tried:
+        path = (*TRACE.condition, *ends[0][0][:depth])
+        yes, no = _settled(yes, (*path, (cond, True))), _settled(no, (*path, (cond, False)))
+    return _joined(cond, yes, no)
+
+
+def _settled(end: Any, path: tuple[tuple[Node, bool], ...]) -> Any:
+    """Return one side of a fork that a further question stands before; the other is not followed."""
+    while isinstance(end, _Fork):
+        raises = [isinstance(side, _Raised) for side in (end.yes, end.no)]
+        if any(raises):
+            answer = raises[1]
+            reason = str((end.no if answer else end.yes).error)
+        else:
+            answer, reason = _now(end.cond), "the answer has other rows"
+        TRACE.limits.append(Limit((*path, (end.cond, not answer)), reason))
+        end = end.yes if answer else end.no
+    return end
+
+
+def _now(cond: Node) -> bool:
+    """Return the answer to a question with the inputs as they are now."""
+    try:
+        return bool(TRACE.now(cond))
+    except (ArithmeticError, ValueError, TypeError, KeyError):
+        return True
+
+
+def _joined(cond: Node, yes: Any, no: Any) -> Any:
+    if _is_dead(yes):
+        return no
+    if _is_dead(no):
+        return yes
+    if isinstance(yes, _Value) and isinstance(no, _Value):
+        try:
+            return _Value(join(cond, yes.value, no.value))
+        except CannotJoinError:
+            pass
+    if isinstance(yes, _Raised) and isinstance(no, _Raised) and _same_error(yes.error, no.error):
+        return yes
+    return _Fork(cond, yes, no)
+
+
+def _is_dead(end: Any) -> bool:
+    return isinstance(end, _Raised) and isinstance(end.error, DeadEndError)
+
+
+def _same_error(a: Exception, b: Exception) -> bool:
+    return type(a) is type(b) and str(a) == str(b)
+
+
+def _outcome(end: Any, where: str = "") -> Any:
+    """Return or raise the end of this way; a fork asks the caller's own way."""
+    while isinstance(end, _Fork):
+        end = end.yes if _chosen(end, where) else end.no
+    if isinstance(end, _Raised):
+        raise end.error
+    return end.value
+
+
+def _chosen(fork: _Fork, where: str) -> bool:
+    """Return which side of a fork to go on with: of results that cannot be joined, the one of now.
+
+    Where an error is an answer, the caller follows both sides.  Elsewhere the graph ends at the error.
+    """
+    if TRACE.known(fork.cond) is not None:
+        return TRACE.holds(fork.cond)
+    raises = [_raises(side) for side in (fork.yes, fork.no)]
+    if any(raises):
+        if TRACE.tried:
+            return TRACE.holds(fork.cond)
+        answer = raises[1]
+        error = fork.no if answer else fork.yes
+        TRACE.require(fork.cond if answer else negate(fork.cond), str(error.error))
+        return answer
+    try:
+        answer = bool(TRACE.now(fork.cond))
+    except (ArithmeticError, ValueError, TypeError, KeyError):
+        raise TRACE.stop("the answer takes another form") from None
+    TRACE.require(fork.cond if answer else negate(fork.cond), f"the answer has other rows ({where})")
+    return answer
+
+
+def _raises(side: Any) -> bool:
+    """Tell a side on which every way ends in an error."""
+    return isinstance(side, _Raised)
+
+
+def supposing(node: Node, run: Callable[[], Any]) -> Any:
+    """Return what `run` gives where a condition holds."""
+    before = TRACE.facts
+    TRACE.facts = before.copy()
+    TRACE.supposed.append((node, True))
+    TRACE.assume(node, True)
+    try:
+        return follow(run)
+    finally:
+        TRACE.supposed.pop()
+        TRACE.facts = before
+
+
+def condition_of(answers: Iterable[tuple[Node, bool]]) -> Node:
+    """Return the node that holds where all of these answers are given."""
+    found = TRUE
+    for node, answer in answers:
+        found = both(found, node if answer else negate(node))
+    return found

@@ -1,0 +1,154 @@
+"""A grid of caches has one answer, wherever it is computed: here, in processes, on a cluster."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kvcalc.errors import SettingsError
+from kvcalc.replay.answer import replay_trace
+from kvcalc.replay.grid import run_grid
+from kvcalc.replay.semantics import Semantics
+from kvcalc.replay.stream import stream_of
+from kvcalc.replay.tasks import Task
+from kvcalc.replay.trace import build_trace
+
+
+def small(requests=200):
+    """Return sessions that go on turn by turn, a third of them at a time."""
+    found = []
+    for turn in range(requests):
+        session = turn % 37
+        found.append([1_000 * session + block for block in range(2 + turn // 37)])
+    return build_trace(found, 16)
+
+
+CELLS = [Task(name, capacity) for capacity in (20, 60, 120) for name in ("fifo", "lru", "lfu", "arc")]
+
+
+def hits(outcomes):
+    return [outcome.hit_blocks.tolist() for outcome in outcomes]
+
+
+@pytest.fixture(scope="module")
+def here():
+    trace = small()
+    return hits(run_grid(CELLS, stream_of(trace, Semantics()), trace, Semantics(), workers=1))
+
+
+def test_processes_give_the_same(here):
+    trace, told = small(), []
+    stream = stream_of(trace, Semantics())
+    found = run_grid(CELLS, stream, trace, Semantics(), 2, told=lambda *counts: told.append(counts))
+    assert hits(found) == here
+    assert told == [(done, len(CELLS)) for done in range(1, len(CELLS) + 1)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Start a scheduler and two worker processes; yield its address and the processes of the workers."""
+    distributed = pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+    assert distributed
+    env = dict(os.environ, DASK_DISTRIBUTED__WORKER__DAEMON="False")
+    command = [sys.executable, "-c"]
+    server = subprocess.Popen(
+        [*command, SCHEDULER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+    )
+    address = server.stdout.readline().strip()
+    workers = [
+        subprocess.Popen([*command, WORKER, address], stderr=subprocess.DEVNULL, env=env) for _ in range(2)
+    ]
+    try:
+        with distributed.Client(address, set_as_default=False, timeout="60s") as client:
+            client.wait_for_workers(2, timeout=60)
+        yield address, workers
+    finally:
+        for process in (*workers, server):
+            process.kill()
+            process.wait()
+        server.stdout.close()
+
+
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+
+async def main():
+    async with Worker(sys.argv[1], nthreads=1, dashboard=False) as worker:
+        await worker.finished()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_of_two_workers_gives_the_same(cluster, here):
+    trace = small()
+    stream = stream_of(trace, Semantics())
+    assert hits(run_grid(CELLS, stream, trace, Semantics(), scheduler=cluster[0])) == here
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_worker_that_dies_loses_nothing(cluster, here):
+    address, workers = cluster
+    trace = small()
+    stream = stream_of(trace, Semantics())
+    done = threading.Event()
+
+    def kill_one(count, _):
+        if count >= 2 and not done.is_set():
+            done.set()
+            workers[0].kill()
+
+    many = CELLS * 12
+    found = run_grid(many, stream, trace, Semantics(), scheduler=address, told=kill_one)
+    assert done.is_set()
+    workers[0].wait(timeout=10)
+    assert hits(found) == here * 12
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_scheduler_that_is_not_there_is_named():
+    pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+    started = time.monotonic()
+    with pytest.raises(SettingsError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        replay_trace(small(5), [3], scheduler="tcp://127.0.0.1:9")
+    assert time.monotonic() - started < 60
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(SettingsError, match=r"pip install 'kvcalc\[distributed\]'"):
+        replay_trace(small(5), [3], scheduler="tcp://127.0.0.1:9")
+
+
+def test_an_interrupted_grid_leaves_no_process(monkeypatch):
+    trace = small()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        run_grid(CELLS, stream_of(trace, Semantics()), trace, Semantics(), 2, told=stop)
+    import multiprocessing
+
+    deadline = time.monotonic() + 10
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert multiprocessing.active_children() == []
