@@ -46,6 +46,7 @@ NOT_RUN_HERE = [
     ("README.zh-CN.md", "needs a network", '.venv/bin/pip install -q -e ".[docs]" && .venv/bin/mkdocs build'),
     ("docs/commands/app.md", "needs a network", "kvcalc app examples/four-gpus-70b.yaml"),
     ("docs/commands/models-import.md", "needs a network", "kvcalc models import Qwen/Qwen3-4B"),
+    ("docs/commands/probe.md", "needs a GPU", "kvcalc probe --model llama-3.1-8b"),
     ("docs/first-plan.md", "needs a network", "python3 -m venv .venv"),
     ("docs/first-plan.zh-CN.md", "needs a network", "python3 -m venv .venv"),
 ]

@@ -39,21 +39,26 @@ def read_evidence(path: str) -> Mapping[str, Any]:
 
 
 def rates_of(data: Mapping[str, Any], path: str) -> dict[Key, Rate]:
-    """Return rate and interval of each series and size."""
+    """Return rate and interval of each series and size; a figure of another tool has no interval but itself."""
     top = Section.of(data, path)
     found: dict[Key, Rate] = {}
     for at, item in enumerate(top.items("measurements")):
         row = Section.of(item, path, f"measurements[{at}]")
-        rate, ends = row.data.get("bandwidth"), row.data.get("bandwidth_range")
-        if rate is None or ends is None:
+        if row.data.get("bandwidth") is None:
             continue
         value = row.number("bandwidth")
-        both = row.items("bandwidth_range")
+        both = [value, value] if row.data.get("bandwidth_range") is None else row.items("bandwidth_range")
         if len(both) != 2 or not all(isinstance(end, (int, float)) for end in both):
             row.fail("bandwidth_range", "two numbers, low and high")
         size = row.number("chunk_bytes") * row.number("n_chunks")
-        found[(row.text("series"), size)] = (value, float(both[0]), float(both[1]))
+        found[(_named(row), size)] = (value, float(both[0]), float(both[1]))
     return found
+
+
+def _named(row: Section) -> str:
+    """Return the series of a measurement, and its device where that is not the first."""
+    device = row.data.get("device")
+    return f"{row.text('series')} (device {device})" if device else row.text("series")
 
 
 def compared_files(first: str, second: str) -> Table:
@@ -70,6 +75,8 @@ def compared_files(first: str, second: str) -> Table:
         f"{changed} of {len(rows)} figures changed by more than both intervals allow and {SMALL:.0%}.",
         *_machines(sides[0][1], sides[1][1]),
     ]
+    if any(rate[1] == rate[2] for side in (before, after) for rate in side.values()):
+        notes.append("Figures of other tools come without an interval; theirs count as exact.")
     if any(only):
         notes.append(f"{only[0]} figures are only in the first file, {only[1]} only in the second.")
     columns = (

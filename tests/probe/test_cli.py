@@ -21,6 +21,7 @@ from kvcalc.probe.backends.found import Devices
 from kvcalc.probe.backends.simulated import Behaviour, SimulatedDevice
 from kvcalc.probe.options import Options
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RULES = json.loads((schema.FOLDER / "probe-1.json").read_text(encoding="utf-8"))
 BLOCKED = ("typer", "click", "rich", "pint", "yaml", "pydantic", "pandas", "prometheus_client", "torch")
 BARE = (
@@ -313,3 +314,11 @@ def test_progress_is_for_terminals_alone(at, monkeypatch, capsys):
     assert run(["probe", "--quick", "--test", "H1"]) == 0
     assert capsys.readouterr().err == ""
     assert os.environ.get("TERM") != "impossible"
+
+
+def test_figures_of_another_tool_are_compared_device_by_device(capsys):
+    first, second = (str(EXAMPLES / f"probe-{when}.json") for when in ("before", "after"))
+    assert run(["probe", "compare", first, second, "--format", "json"]) == 0
+    found = {row["series"]: row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert found["h2d.pinned"] == "slower"  # 55.3 to 27.1 GB/s
+    assert found["h2d.pinned (device 1)"] == "same"
