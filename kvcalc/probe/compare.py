@@ -39,7 +39,7 @@ def read_evidence(path: str) -> Mapping[str, Any]:
 
 
 def rates_of(data: Mapping[str, Any], path: str) -> dict[Key, Rate]:
-    """Return rate and interval of each series and size; a figure of another tool has no interval but itself."""
+    """Return rate and interval of each series and size; another tool's figure is its own interval."""
     top = Section.of(data, path)
     found: dict[Key, Rate] = {}
     for at, item in enumerate(top.items("measurements")):
