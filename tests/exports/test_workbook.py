@@ -102,6 +102,15 @@ def test_the_recalculated_workbook_equals_the_plan(name, change, exported, tmp_p
 
 
 @needs_office
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_file_as_exported_opens_without_an_error(name, exported, tmp_path):
+    """LibreOffice keeps the numbers and words of the file, and computes conditions from them."""
+    book = office.recalculated(exported(name), tmp_path)
+    assert office.errors(book) == []
+    assert book["Answers"]["B5"].value == "yes"
+
+
+@needs_office
 def test_the_verdict_follows_a_cell_and_a_bad_division_is_said(exported, tmp_path):
     file = tmp_path / "changed.xlsx"
     office.changed(exported("dense on one GPU"), file, {"concurrency": 5000, "tp": 3})
