@@ -120,6 +120,22 @@ def test_the_verdict_follows_a_cell_and_a_bad_division_is_said(exported, tmp_pat
     assert ("tp divides the heads", False) in [row[:2] for row in book["Checks"].iter_rows(values_only=True)]
 
 
+@pytest.mark.parametrize("rate", [0.5, 60.0], ids=["the slowest link has no end", "nothing has"])
+def test_a_time_without_an_end_is_a_word_and_not_a_number(rate, tmp_path):
+    file = tmp_path / "plan.xlsx"
+    kvcalc.export(**DENSE, rate=rate, tiers={"dram": {"bandwidth": "2 GB/s"}}, to=file)
+    book = openpyxl.load_workbook(file, data_only=True)
+    read = [name for name in book.sheetnames if name not in ("Steps", "Variants")]
+    shown = [cell.value for name in read for row in book[name].iter_rows() for cell in row]
+    assert [value for value in shown if isinstance(value, (int, float)) and abs(value) > 1e99] == []
+    points = [row[1:] for row in book["Charts"].iter_rows(min_row=11, max_row=18, values_only=True)]
+    assert points[0][0] == "unlimited"  # a sixteenth of what the link gives
+    top = 2 * max(value for point in points for value in point[:2] if value != "unlimited")
+    for with_hit, without, drawn_with, drawn_without in points:
+        assert drawn_with == (top if with_hit == "unlimited" else with_hit)
+        assert drawn_without == without
+
+
 @needs_office
 def test_the_sensitivity_table_follows_its_share(exported, tmp_path):
     file = tmp_path / "changed.xlsx"

@@ -18,12 +18,16 @@ from kvcalc.exports.workbook.variants import (
     outcomes,
     varied,
 )
-from kvcalc.exports.workbook.writing import Cells
+from kvcalc.exports.workbook.writing import Cells, ended
+from kvcalc.results import UNLIMITED
 from kvcalc.tracing.expression import Node
 from kvcalc.tracing.operations import choose, missing
 
 _CHANGE_CELL = "Sensitivity!$B$2"
 _MEMORY = ("weights", "activations", "kv_pool", "other")
+TOP = 2
+"""Height at which a time without an end is drawn, over the longest that ends [1]."""
+
 _COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E")
 
 
@@ -83,8 +87,8 @@ def _variant_row(
     sheet.write_formula(row, 1, f"={cells.names[item.key]}", style, item.value)
     sheet.write_formula(row, 2, f"={columns.at(item.node, at)}", style, variant.value)
     for column, (_, node) in enumerate(shown, 3):
-        value = columns.value_at(node, at)
-        sheet.write_formula(row, column, f"={columns.at(node, at)}", _style(cells, units[node], value), value)
+        formula, value = ended(node, columns.at(node, at), columns.value_at(node, at))
+        sheet.write_formula(row, column, f"={formula}", _style(cells, units[node], value), value)
 
 
 def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
@@ -171,34 +175,15 @@ def _curve_chart(
     curve: list[tuple[Variant, float]],
     row: int,
 ) -> None:
-    cells, sides = columns.cells, _sides(figures)
-    words = ("Stated bandwidth", "Time with the hit", "Time without it")
-    for column, word in enumerate(words):
-        sheet.write_string(row, column, word, cells.styles.head())
-    for step, (variant, _) in enumerate(curve, 1):
-        place = first + step - 1
-        item = next(item for item in cells.plan.inputs if item.key == variant.key)
-        cell = columns.at(item.node, place)
-        sheet.write_formula(
-            row + step, 0, f"={cell}", cells.styles.formula("byte/second", 1e9), variant.value
-        )
-        for column, node in enumerate(sides, 1):
-            value = columns.value_at(node, place)
-            sheet.write_formula(
-                row + step,
-                column,
-                f"={columns.at(node, place)}",
-                cells.styles.formula("second", value),
-                value,
-            )
-    last = row + len(curve)
+    cells = columns.cells
+    last = _curve_rows(columns, sheet, figures, first, curve, row)
     chart = cells.book.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
     for column in (1, 2):
         chart.add_series(
             {
                 "name": ["Charts", row, column],
                 "categories": ["Charts", row + 1, 0, last, 0],
-                "values": ["Charts", row + 1, column, last, column],
+                "values": ["Charts", row + 1, column + 2, last, column + 2],
                 "line": {"color": _COLOURS[column - 1], "width": 2.25},
                 "marker": {"type": "circle", "size": 5, "fill": {"color": _COLOURS[column - 1]}},
             }
@@ -215,3 +200,44 @@ def _curve_chart(
     chart.set_legend({"position": "bottom"})
     chart.set_size({"width": 640, "height": 360})
     sheet.insert_chart(FIRST + 15, 6, chart)
+
+
+def _curve_rows(
+    columns: Columns,
+    sheet: Any,
+    figures: Mapping[str, Figure],
+    first: int,
+    curve: list[tuple[Variant, float]],
+    row: int,
+) -> int:
+    """Write the points of the curve; return the last row.
+
+    A time that never ends has a word, which a chart would draw as zero: beside it stands what is drawn.
+    """
+    cells, sides = columns.cells, _sides(figures)
+    words = ("Stated bandwidth", "Time with the hit", "Time without it", "Drawn with it", "Drawn without it")
+    for column, word in enumerate(words):
+        sheet.write_string(row, column, word, cells.styles.head())
+    points: dict[tuple[int, int], Any] = {}
+    for step, (variant, _) in enumerate(curve, 1):
+        place = first + step - 1
+        item = next(item for item in cells.plan.inputs if item.key == variant.key)
+        style = cells.styles.formula("byte/second", 1e9)
+        sheet.write_formula(row + step, 0, f"={columns.at(item.node, place)}", style, variant.value)
+        for column, node in enumerate(sides, 1):
+            formula, value = ended(node, columns.at(node, place), columns.value_at(node, place))
+            points[row + step, column] = value
+            sheet.write_formula(
+                row + step, column, f"={formula}", cells.styles.formula("second", value), value
+            )
+    last = row + len(curve)
+    top = TOP * max((value for value in points.values() if not isinstance(value, str)), default=0)
+    times = f"$B${row + 2}:$C${last + 1}"
+    for (at, column), value in points.items():
+        cell = f"{'BC'[column - 1]}{at + 1}"
+        drawn = top if isinstance(value, str) else value
+        formula = f"=IF(ISNUMBER({cell}),{cell},{TOP}*MAX({times}))"
+        sheet.write_formula(at, column + 2, formula, cells.styles.formula("second", drawn), drawn)
+    note = f"A time that is {UNLIMITED} is drawn at {TOP} times the longest that ends."
+    sheet.write_string(last + 1, 0, note, cells.styles.faint())
+    return last
