@@ -107,14 +107,20 @@ def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
 
 def _sides(figures: Mapping[str, Figure]) -> tuple[Node, ...]:
     """Return both sides of the first tier's question: the time with the hit, and without it."""
-    first = {item.name: item.node for item in figures.values() if item.key.startswith("offload[0].")}
-    overlapped = first["overlapped_total"]
-    return choose(missing(overlapped), first["cached_total"], overlapped), first["recompute"]
+    first = _first_tier(figures)
+    overlapped = first["overlapped_total"].node
+    return choose(missing(overlapped), first["cached_total"].node, overlapped), first["recompute"].node
+
+
+def _first_tier(figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    """Return the figures of the first row of offload, by name."""
+    column = next((item.column for item in figures.values() if item.column), None)
+    return {item.name: item for item in figures.values() if item.column == column} if column else {}
 
 
 def _curve(cells: Cells, figures: Mapping[str, Figure]) -> list[tuple[Variant, float]]:
     """Return the variants of the bandwidth that the first tier is read with."""
-    bandwidth = figures.get("offload[0].bandwidth")
+    bandwidth = _first_tier(figures).get("bandwidth")
     if bandwidth is None:
         return []
     used = inputs_of([bandwidth.node])
@@ -188,7 +194,7 @@ def _curve_chart(
                 "marker": {"type": "circle", "size": 5, "fill": {"color": _COLOURS[column - 1]}},
             }
         )
-    tier = figures["offload[0].bandwidth"].column
+    tier = _first_tier(figures)["bandwidth"].column
     chart.set_title({"name": f"Break-even over the bandwidth: {tier}"})
     chart.set_x_axis({"log_base": 2, "num_format": '#,##0.0,,," GB/s"', "name": "Bandwidth"})
     chart.set_y_axis(
