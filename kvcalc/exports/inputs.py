@@ -49,8 +49,8 @@ STRUCTURE: Mapping[str, str] = {
     "lora_rank": "adapters change what is loaded",
     "spec_tokens": "speculation changes what runs in a step",
     "compute_capability": "it chooses kernels",
-    "draws": "",
-    "seed": "",
+    "draws": "a workbook draws no random numbers",
+    "seed": "a workbook draws no random numbers",
 }
 """Numbers that the form of the answer is made of: they stay as they are, with the reason that is shown."""
 

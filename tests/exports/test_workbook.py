@@ -201,6 +201,20 @@ def test_inputs_have_names_units_notes_and_sources(exported):
     assert all(row[2] and row[3] and row[4] for row in rows)
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama.cpp"])
+def test_conditions_and_what_is_fixed_are_in_words_of_a_planner(engine, tmp_path):
+    kvcalc.export(**DENSE, engine=engine, to=tmp_path / "plan.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "plan.xlsx")
+    conditions = [row[0] for row in book["Checks"].iter_rows(min_row=4, values_only=True) if row[0]]
+    assert conditions
+    assert not [text for text in conditions if re.search(r"\.\.\.|<|lambda|_choice|[a-z][A-Z]\w+\.", text)]
+    rows = {row[0]: row for row in book["Inputs"].iter_rows(values_only=True)}
+    assert rows["DP attention"][1] == "no"
+    assert rows["GPU layers"][1] == "not set"
+    assert rows["Draws"][3] == rows["Seed"][3] == "a workbook draws no random numbers"
+    assert not [row for row in rows.values() if row[1] in ("None", "True", "False")]
+
+
 def test_round_ups_to_blocks_are_live(exported):
     book = openpyxl.load_workbook(exported("tiers and four GPUs under vLLM"))
     steps = {f"C{row[0].row}": row[0].value for row in book["Steps"].iter_rows(5, min_col=3, max_col=3)}

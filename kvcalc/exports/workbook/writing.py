@@ -22,6 +22,9 @@ FIRST_STEP = 4
 NOT_TAKEN = "n/a"
 """What a step shows that has no value since nothing leads to it."""
 
+UNKNOWN = "..."
+"""Stands in a text for a number that has no value now."""
+
 
 @dataclass
 class Cells:
@@ -110,7 +113,7 @@ class Cells:
         pieces = []
         for piece in parts_of_text(text):
             found = piece if isinstance(piece, str) else self.value(piece[0])
-            pieces.append(str(found) if found not in ("", NOT_TAKEN) else "...")
+            pieces.append(str(found) if found not in ("", NOT_TAKEN) else UNKNOWN)
         return "".join(pieces)
 
     def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:
