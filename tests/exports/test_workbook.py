@@ -271,6 +271,12 @@ def test_a_missing_extra_is_one_line(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_help_shows_how_to_write_each_kind_of_file(capsys):
+    assert run(["export", "--help"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  kvcalc export ")]
+    assert [line.rpartition(".")[2] for line in shown] == ["html", "xlsx"]
+
+
 def test_the_command_writes_the_file(tmp_path, capsys):
     file = tmp_path / "plan.xlsx"
     assert run(["export", "llama-3.1-8b", "--on", "h100-sxm-80gb", "-o", str(file)]) == 0
