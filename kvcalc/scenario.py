@@ -74,6 +74,7 @@ class TierUse:
     store: str | None = None  # write_through, selective or write_back; None: as the mechanism does
     via: str | None = None  # the tier that its bytes are staged in, all of them before the next hop
     price: float | None = None  # USD/byte/second; None or 0 where it is paid for anyway
+    chunk: int | None = None  # tokens that are kept and found together; None: as the mechanism does
 
 
 @record

@@ -46,6 +46,14 @@ Planned = Annotated[
         metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).", autocompletion=model_names
     ),
 ]
+PlannedOrLaunched = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL|FILE",
+        help="A model, or a scenario file (.yaml); not needed where --check-config names the model.",
+        autocompletion=model_names,
+    ),
+]
 Tiers = Annotated[
     list[str] | None,
     typer.Option(

@@ -143,6 +143,10 @@ def _first_limit(result: PlanResult) -> str:
 
 def _restores(result: PlanResult) -> list[str]:
     """Return one sentence a tier; where there is nothing to restore, why, unless something is streamed."""
+    stops = [check for check in result.config_checks if check.stops_hits]
+    if stops:
+        named = _list(list(dict.fromkeys(check.id for check in stops)))
+        return [f"As it is launched nothing can hit in a slower tier ({named}): every prompt is computed."]
     said = [_restore(item, result) for item in result.offload if item.mode == "prefix_store"]
     return said if result.offload else [nothing_to_restore(result)]
 
