@@ -75,7 +75,7 @@ def check_launch(launch: LaunchSettings, scenario: Scenario, result: PlanResult)
                     item.message,
                     item.instead,
                     item.where or launch.file,
-                    check.source,
+                    check.source_for(launch),
                 )
                 for item in check.find(deployment)
             ]

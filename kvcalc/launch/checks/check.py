@@ -1,13 +1,22 @@
 """One check: what it is called, whose launches it looks at, where its reason is published."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.launch.connectors import uses_lmcache
+from kvcalc.launch.settings import LaunchSettings
 
 Severity = Literal["error", "warning", "info"]
 ALL = ("vllm", "sglang", "llama.cpp")
+
+LLAMACPP_SERVER = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
+LMCACHE_KEYS = "https://docs.lmcache.ai/api_reference/configurations.html"
+SGLANG_HICACHE = "https://docs.sglang.io/advanced_features/hicache_best_practices.html"
+SGLANG_FLAGS = "https://docs.sglang.io/advanced_features/server_arguments.html"
+VLLM_OFFLOADING = "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/"
+"""Pages that checks of several engines are of."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,12 @@ class Check:
     source: str
     find: Callable[[Deployment], Iterable[Finding]]
     engines: tuple[str, ...] = ALL
+    sources: Mapping[str, str] = field(default_factory=dict)  # by engine or "lmcache", where they differ
+
+    def source_for(self, launch: LaunchSettings) -> str:
+        """Return the page that speaks of the launch's own engine, or of LMCache where that holds the tier."""
+        whose = "lmcache" if uses_lmcache(launch) else launch.engine
+        return self.sources.get(whose, self.source)
 
 
 def gb(size: float) -> str:

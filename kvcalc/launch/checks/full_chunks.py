@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kvcalc.launch import host
-from kvcalc.launch.checks.check import Check, Finding, some
+from kvcalc.launch.checks.check import LMCACHE_KEYS, SGLANG_HICACHE, VLLM_OFFLOADING, Check, Finding, some
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import connectors_of
 from kvcalc.launch.flags.sglang import PREFETCH_TOKENS
@@ -49,4 +49,10 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
-CHECK = Check("full-chunks-only", "https://docs.lmcache.ai/", find, engines=("vllm", "sglang"))
+CHECK = Check(
+    "full-chunks-only",
+    VLLM_OFFLOADING,
+    find,
+    engines=("vllm", "sglang"),
+    sources={"lmcache": LMCACHE_KEYS, "sglang": SGLANG_HICACHE},
+)
