@@ -48,11 +48,14 @@ class Check:
 def gb(size: float) -> str:
     """Return a size in decimal and binary, since half of all mistakes are between the two.
 
-    >>> gb(64 * 2**30), gb(100e6)
-    ('68.7 GB (64 GiB)', '100 MB (95.4 MiB)')
+    >>> gb(64 * 2**30), gb(100e6), gb(2048), gb(100)
+    ('68.7 GB (64 GiB)', '100 MB (95.4 MiB)', '2.05 kB (2 KiB)', '100 bytes')
     """
-    name, decimal, binary = ("GB", 1e9, 2**30) if size >= 1e9 else ("MB", 1e6, 2**20)
-    return f"{_digits(size / decimal)} {name} ({_digits(size / binary)} {name[0]}iB)" if size else "0 bytes"
+    if size < 1000:
+        return some(size, "byte")
+    units = (("GB", "GiB", 1e9, 2**30), ("MB", "MiB", 1e6, 2**20), ("kB", "KiB", 1e3, 2**10))
+    name, other, decimal, binary = next(unit for unit in units if size >= unit[2])
+    return f"{_digits(size / decimal)} {name} ({_digits(size / binary)} {other})"
 
 
 def _digits(value: float) -> str:
