@@ -28,6 +28,8 @@ class Range:
     middle: float
     high: float
     most: float = math.inf  # what it cannot exceed; nothing that may carry a range is negative
+    spread: str = ""  # normal, lognormal or uniform where a distribution was given; else a normal each side
+    parameters: tuple[float, float] = (0.0, 0.0)  # of the distribution: mean, SD; median, sigma; or both ends
 
 
 @record

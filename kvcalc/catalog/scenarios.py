@@ -88,6 +88,8 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
         key, equals, value = part.partition("=")
         if key.strip() not in (*TIER_UNITS, *TIER_WORDS):
             known = did_you_mean(key.strip(), [*TIER_UNITS, *TIER_WORDS])
+            if key.strip()[:1].isdigit():
+                known = "; a range is written LOW..HIGH, for example 20..30 GB/s"
             raise SettingsError(f"{where}: unknown key {key.strip()!r}{known}")
         if not equals:
             raise SettingsError(f"{where}: {key.strip()} has no value; write KEY=VALUE")
