@@ -57,7 +57,9 @@ PlannedOrLaunched = Annotated[
 Tiers = Annotated[
     list[str] | None,
     typer.Option(
-        "--tier", metavar="NAME=SIZE@RATE", help="A slower tier, e.g. 'dram=512 GB@54 GB/s'. Repeatable."
+        "--tier",
+        metavar="NAME=SIZE@RATE",
+        help="A slower tier, e.g. 'dram=512 GB@54 GB/s' or @40..54 GB/s. Repeatable.",
     ),
 ]
 Set = Annotated[
