@@ -339,6 +339,15 @@ class ConfigCheck:
     where: str  # file and line
     source: str  # page that says so
 
+    @property
+    def stops_hits(self) -> bool:
+        """Whether nothing can hit in a slower tier as it is launched."""
+        return self.severity == "error" and self.id in STOPS_HITS
+
+
+STOPS_HITS = frozenset({"full-chunks-only", "offload-size-unit", "tier-not-switched-on", "store-step"})
+"""Checks whose errors mean that nothing is stored in a slower tier, or nothing of it found."""
+
 
 @record
 class PlanResult(Result):

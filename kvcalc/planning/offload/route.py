@@ -237,6 +237,8 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
         if tier.mechanism is not None
         else default_mechanism(settings.engine, kind.name if kind else None, hardware)
     )
+    if tier.chunk is not None:
+        chosen = replace(chosen, chunk_tokens=tier.chunk)
     if kind is not None and kind.name not in chosen.tiers:
         raise SettingsError(
             f"tiers.{tier.name}.mechanism: {chosen.name} reads {', '.join(chosen.tiers)}, not {kind.name}"

@@ -23,8 +23,12 @@ from kvcalc.tiers import PLAIN
 
 PREFIX_STORE: Literal["prefix_store"] = "prefix_store"
 
+LEAST_TIMES = 1.01
+"""Factor from which two times are told apart as a multiple [1]."""
+
 IDEAL_TRANSFER = (
-    "restore counts only the transfer: no queue, setup, conversion or sync time was given or measured"
+    "restore counts only the transfer: queue, setup, conversion and sync time are zero, as given or since "
+    "nothing says otherwise"
 )
 
 
@@ -172,4 +176,5 @@ def _why(word: str, recompute: float, total: float, point: float | None, found: 
     words = "faster" if word == "restore" else "slower"
     factor = ratio if word == "restore" else 1 / ratio if ratio else math.inf
     overlap = " with that overlap" if found.overlaps else ""
-    return f"{factor:.3g} times {words} than recomputing; its bandwidth is {compared} the break-even{overlap}"
+    amount = f"{factor:.3g} times" if factor >= LEAST_TIMES else "less than 1 %"
+    return f"{amount} {words} than recomputing; its bandwidth is {compared} the break-even{overlap}"
