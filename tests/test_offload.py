@@ -201,7 +201,10 @@ class TestWaiting:
         # 60 x 26.17 ms is 157 % of the time
         assert math.isinf(row.queue)
         assert row.verdict == "recompute"
-        assert row.break_even_bandwidth is None
+        # S / (1 - 60 S) of a restore and its wait is what a hit saves, less what is fixed: S = G / (1 + 60 G)
+        spare = row.recompute - row.remaining - row.setup - row.convert - row.sync
+        assert row.break_even_bandwidth == pytest.approx(row.bytes * (1 + 60 * spare) / spare)
+        assert "without end" in row.reason
         assert any("unstable" in text and "157%" in text for text in result.warnings)
         assert result.to_dict()["offload"][0]["queue"] is None
 
@@ -377,3 +380,40 @@ def test_stores_of_the_planned_rate_slow_restores_down():
     # 60 x 4,000 new tokens x 131,072 B a second the other way: 31.5 of the 75 GB/s of both ways together
     assert busy.write_need == pytest.approx(60 * 4000 * 131072)
     assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - busy.write_need) / 50e9, rel=0.01)
+
+
+class TestBreakEvenWithAQueue:
+    """The wait falls with the transfer, so the break-even is one bandwidth, whatever the tier's own is."""
+
+    @pytest.mark.parametrize(
+        ("more", "layerwise"),
+        [({}, False), ({"window": "30 ms"}, False), ({"window": "900 ms"}, False), ({}, True)],
+    )
+    def test_at_the_break_even_a_hit_takes_as_long_as_recomputing(self, more, layerwise):
+        said = PLAIN | ({"layerwise": "true"} if layerwise else {})
+        points = []
+        for rate in ("12 GB/s", "20 GB/s", "200 GB/s"):
+            (row,) = hit(rate=6.0, cached=4_992, tiers=tier(**said | {"bandwidth": rate}), **more).offload
+            points.append(row.break_even_bandwidth)
+        assert points == pytest.approx([points[0]] * 3)
+        at = tier(**said | {"bandwidth": f"{points[0]} B/s"})
+        (row,) = hit(rate=6.0, cached=4_992, tiers=at, **more).offload
+        total = row.cached_total if row.overlapped_total is None else row.overlapped_total
+        assert total == pytest.approx(row.recompute)
+
+    def test_the_range_of_a_gain_has_the_wait_at_its_own_ends(self):
+        # 20 GB/s and 40 GB/s: transfers of 65.4 and 32.7 ms, 8 a second, each with its own wait
+        ranged = tier(**PLAIN | {"bandwidth": "20..40 GB/s"})
+        (row,) = hit(rate=8.0, prefill="300 ms", tiers=ranged).offload
+        slow, fast = (SIZE / (rate * GB) for rate in (20, 40))
+        width = slow / (1 - 8 * slow) - fast / (1 - 8 * fast)
+        assert row.gain.high - row.gain.low == pytest.approx(width)
+
+    def test_a_tier_that_never_ends_in_the_middle_of_its_range_may_pay_at_its_end(self):
+        # 40 a second of 29.1 ms each are 116 % of the time at 45 GB/s, and 65 % at 80 GB/s
+        ranged = tier(**PLAIN | {"bandwidth": "10..80 GB/s"})
+        (row,) = hit(rate=40.0, prefill="300 ms", tiers=ranged).offload
+        fast = SIZE / (80 * GB)
+        assert row.gain.low == -math.inf
+        assert row.gain.high == pytest.approx(row.recompute - row.remaining - fast / (1 - 40 * fast))
+        assert row.verdict == "too_close"

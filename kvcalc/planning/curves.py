@@ -52,9 +52,10 @@ class Case:
 
     def total(self, bandwidth: BytesPerSecond) -> Seconds:
         """Return the time to the first token of the hit at other rates, with its overlap."""
-        row = self.row
-        shown = self.found.exposed(burst_time(row.bytes, bandwidth), row.remaining)
-        return overlapped_total(row.remaining, shown, row.queue + row.setup + row.convert + row.sync)
+        row, transfer = self.row, burst_time(self.row.bytes, bandwidth)
+        shown = self.found.exposed(transfer, row.remaining)
+        queue = self.found.queue.wait(transfer).mean
+        return overlapped_total(row.remaining, shown, queue + row.setup + row.convert + row.sync)
 
     @property
     def saving(self) -> float:

@@ -114,7 +114,9 @@ class Restoring:
         total = self.row.cached_total if self.row.overlapped_total is None else self.row.overlapped_total
         point = self.row.recompute - total
         if not np.isfinite(point):
-            return point
+            # What never ends in the middle may end where a link is faster: no row to move, only its parts.
+            fixed = self.row.setup + self.row.convert + self.row.sync
+            return self._modelled(drawn, saved, middle[1]) - fixed
         return point + self._modelled(drawn, saved, middle[1]) - self._modelled({}, middle, middle[1])
 
     def _modelled(self, drawn: Drawn, saved: tuple[Seconds, Bytes], middle: Bytes) -> Seconds:

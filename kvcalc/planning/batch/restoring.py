@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kvcalc.formulas.breakeven import break_even_bandwidth, confidence, no_break_even, verdict
+from kvcalc.formulas.breakeven import confidence, no_break_even, verdict
 from kvcalc.planning.batch.loads import Loads, Numbers
 from kvcalc.planning.offload import (
     Restoring,
@@ -82,7 +82,10 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     ends = np.isfinite(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
-        certain = np.where(ends, confidence(np.where(ends, low, 0.0), np.where(ends, high, 1.0)), 1.0)
+        known = np.isfinite(low)
+        certain = np.where(
+            known, confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)), np.where(high < 0, 1.0, 0.0)
+        )
     return {
         "bytes": found.size,
         "bandwidth": found.bandwidth,
@@ -107,12 +110,10 @@ def _stored(speed: Speed, route: Route, cached: Numbers) -> Any:  # noqa: ANN401
 
 def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:
     """Return the bandwidth from which each restore pays; NaN where none does, or it never ends."""
-    endless = ~np.isfinite(np.asarray(found.overhead))
-    overhead = np.where(endless, 0.0, found.overhead)
-    hidden = found.hidden(recompute - remaining - overhead, remaining) if found.overlaps else 0.0
-    none = np.asarray(no_break_even(recompute, remaining, overhead) != "") | endless
-    point = break_even_bandwidth(found.size, recompute, remaining, overhead, np.asarray(hidden))
-    return np.where(none, np.nan, point)
+    spare = recompute - remaining - found.fixed
+    none = np.asarray(no_break_even(recompute, remaining, found.fixed) != "")
+    allowed = found.longest_transfer(np.where(none, 1.0, spare), remaining)
+    return np.where(none, np.nan, found.size / allowed)
 
 
 def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
