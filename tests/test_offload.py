@@ -417,3 +417,33 @@ class TestBreakEvenWithAQueue:
         assert row.gain.low == -math.inf
         assert row.gain.high == pytest.approx(row.recompute - row.remaining - fast / (1 - 40 * fast))
         assert row.verdict == "too_close"
+
+    def test_a_stated_bandwidth_is_as_uncertain_without_a_mechanism_as_with_one(self):
+        # 15 % to either side of 20 GB/s
+        (row,) = hit(prefill="300 ms", tiers=tier(**PLAIN | {"bandwidth": "20 GB/s"})).offload
+        width = SIZE / (20 * GB) * (1.15 - 1 / 1.15)
+        assert row.gain.high - row.gain.low == pytest.approx(width)
+
+    def test_long_prefixes_that_lose_again_are_said(self):
+        # 4 a second of 131,072 B a token at 8 GB/s: past 15,259 tokens the link is busy all the time
+        said = PLAIN | {"bandwidth": "8 GB/s"}
+        (row,) = hit(rate=4.0, tiers=tier(**said)).offload
+        assert row.break_even_tokens < row.break_even_tokens_most < 15_259
+        ends = [
+            hit(rate=4.0, prompt=length + 16, cached=length, tiers=tier(**said)).offload[0].speedup
+            for length in (int(row.break_even_tokens_most), int(row.break_even_tokens_most) + 16)
+        ]
+        assert ends[0] > 1 >= ends[1]
+        faster = hit(rate=4.0, tiers=tier(**PLAIN)).offload[0]
+        assert faster.break_even_tokens_most is None or faster.break_even_tokens_most > 15_259
+
+    def test_the_most_tokens_that_do_not_pay_are_those_of_the_rows_own_route(self):
+        # Stores cross the link the other way, so a restore beside them needs more tokens than one alone.
+        said = {"rate": 14.0, "hit_rate": 0.2, "queue": "40 ms"}
+        result = hit(**said, tiers=tier(bandwidth="20 GB/s"))
+        (flip,) = [item for item in result.flips if item.key == "cached"]
+        at = [
+            hit(**said | {"cached": int(flip.at) + more}, tiers=tier(bandwidth="20 GB/s")).offload[0].speedup
+            for more in (0, 1)
+        ]
+        assert at[0] <= 1 < at[1]

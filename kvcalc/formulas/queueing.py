@@ -121,8 +121,8 @@ def service_within(
     T, a = not_negative(budget, "budget"), not_negative(shown, "shown")
     v, load = not_negative(variation, "variation"), not_negative(rate, "rate") * T
     reach = a + load + np.sqrt((a - load) ** 2 + 4 * (1 + v * v) / 2 * load)
-    endless = reach <= 0
-    return select(endless, np.inf, 2 * T / select(endless, 1.0, reach))
+    endless = (a <= 0) & (rate <= 0) & (T > 0)
+    return 2 * T / select(reach == 0, 1.0, reach) * select(endless, np.inf, 1.0)
 
 
 def mixture_variation(share: Share, first: Seconds, second: Seconds, variation: Share = 0.0) -> Share:

@@ -8,12 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.errors import DomainError, SettingsError, did_you_mean
-from kvcalc.formulas.breakeven import shortest_worthwhile
 from kvcalc.formulas.cost import break_even_hit_share, break_even_interval, storage_cost, time_cost
 from kvcalc.formulas.overlap import overlapped_total
 from kvcalc.formulas.transfer import burst_time, effective_bandwidth, piece_for_bandwidth
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
-from kvcalc.planning.offload import Restoring, Route, block_tokens, computing_time, moved_bytes, restoring
+from kvcalc.planning.offload import (
+    Lengths,
+    Restoring,
+    Route,
+    block_tokens,
+    computing_time,
+    moved_bytes,
+    restoring,
+    worthwhile,
+)
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, Real, Seconds
 from kvcalc.results import Offload
@@ -36,6 +44,9 @@ USUAL_INTERVAL = 3600.0
 SMALLEST_PIECE, LARGEST_PIECE = 2.0**12, 2.0**26
 """Ends of the curve over the size of one copy [byte]: a page of host memory, below which no engine copies,
 and 64 MiB, where the cost of a copy no longer counts beside its transfer on any link."""
+
+NO_LENGTH_ON_GRID = "no prefix length on the grid is worth restoring"
+"""Why a curve over the prefix has no crossing."""
 
 _Numbers = NDArray[np.float64]
 
@@ -109,11 +120,9 @@ def _prefix(case: Case) -> BreakEvenCurve:
     remaining = computing_time(speed, np.full_like(lengths, suffix), lengths)
     found = restoring(scenario, route, moved_bytes(speed.layout, lengths))
     total, full = found.total(remaining), computing_time(speed, lengths + suffix)
-    try:
-        point: float | None = float(shortest_worthwhile(lengths, full - total))
-        reason = "from this length on restoring is faster, on the grid of the curve"
-    except DomainError as error:
-        point, reason = None, str(error)
+    pays = worthwhile(lengths, full - total)
+    point = None if pays is None else pays.least
+    reason = NO_LENGTH_ON_GRID if pays is None else _where_it_pays(pays)
     return _curve(
         "prefix",
         "token",
@@ -123,6 +132,14 @@ def _prefix(case: Case) -> BreakEvenCurve:
         point,
         reason,
     )
+
+
+def _where_it_pays(pays: Lengths) -> str:
+    """Return on which side of the crossing restoring is faster."""
+    every = "" if pays.every else " but not at every length"
+    if pays.most is None:
+        return f"from this length on restoring is faster{every}, on the grid of the curve"
+    return f"from this length up to {pays.most:,.0f} tokens restoring is faster{every}, on the grid of the curve"
 
 
 def _hit(case: Case) -> BreakEvenCurve:

@@ -17,8 +17,8 @@ from kvcalc.planning.offload import (
     moved_bytes,
     restored_tokens,
     restoring,
+    stored,
 )
-from kvcalc.planning.offload.stores import write_need
 from kvcalc.planning.offload.streaming import BOTH_ENDS, streaming, taking_turns
 from kvcalc.planning.speed import Speed
 
@@ -36,7 +36,7 @@ def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, serve
     if not routes:
         return {}
     # What is stored meanwhile crosses the same link the other way.
-    busy = [replace(route, opposite=_stored(speed, route, cached)) for route in routes]
+    busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
     stores = [_prefix_store(speed, route, cached) for route in busy]
     sets = [_working_set(route, loads, served) for route in busy]
     hits, short = cached > 0, served["capacity.shortfall"] > 0
@@ -101,11 +101,6 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
         "verdict": verdict(low, high),
         "confidence": certain,
     }
-
-
-def _stored(speed: Speed, route: Route, cached: Numbers) -> Any:  # noqa: ANN401 - a number or an array
-    need = write_need(speed, route, cached)
-    return 0.0 if need is None else need
 
 
 def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:

@@ -28,6 +28,7 @@ class Restoring:
     wait: Wait
     layers: int = 1  # of the model, for a load layer by layer
     queue: Queue = Queue()  # which `wait` is from
+    exact: bool = False  # bare numbers: the rate is what was said, to the last digit
 
     @property
     def bandwidth(self) -> BytesPerSecond:
@@ -133,7 +134,7 @@ class Restoring:
         tier, rate = self.route.tier, self.bandwidth
         if tier.bandwidth_range is not None:
             ends = tuple(rate * end / tier.bandwidth for end in tier.bandwidth_range)
-        elif self.route.mechanism.name != "plain":
+        elif not self.exact:
             ends = rate / (1 + BANDWIDTH_SPREAD), rate * (1 + BANDWIDTH_SPREAD)
         else:
             ends = rate, rate
@@ -156,4 +157,4 @@ def restoring(scenario: Scenario, route: Route, size: Bytes) -> Restoring:
 def plain_restoring(tier: TierUse, size: float, overrides: Overrides) -> Restoring:
     """Return the restore of bare numbers."""
     queue = Queue(given=overrides.queue)
-    return Restoring(plain_route(tier), overrides, size, queue.wait(0.0), queue=queue)
+    return Restoring(plain_route(tier), overrides, size, queue.wait(0.0), queue=queue, exact=True)

@@ -39,11 +39,20 @@ class Times:
     saved_high: float
 
 
+@dataclass(frozen=True)
+class Lengths:
+    """The prefixes that are worth restoring: long ones may lose again, where their link saturates."""
+
+    least: float
+    most: float | None  # None where the longest that was tried still pays
+    every: bool  # whether all between pay
+
+
 def restore_row(
     found: Restoring,
     times: Times,
     book: Notebook,
-    shortest: float | None = None,
+    lengths: Lengths | None = None,
     write_need: float | None = None,
     write_budget: float | None = None,
 ) -> Offload:
@@ -75,7 +84,9 @@ def restore_row(
         recompute=times.recompute,
         speedup=_speedup(times.recompute, total),
         break_even_bandwidth=point,
-        break_even_tokens=shortest,
+        break_even_tokens=None if lengths is None else lengths.least,
+        break_even_tokens_most=None if lengths is None else lengths.most,
+        break_even_tokens_every=None if lengths is None else lengths.every,
         extra_wait=wait,
         overlapped_total=None if wait is None else total,
         verdict=str(word),

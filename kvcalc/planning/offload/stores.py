@@ -31,6 +31,12 @@ def write_need(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond | N
     return workload.rate / speed.scenario.settings.dp * share * size * new / prompt
 
 
+def stored(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond:
+    """Return the bytes per second that stores send across the link meanwhile, 0 where nobody says."""
+    need = write_need(speed, route, cached)
+    return 0.0 if need is None else need
+
+
 def tell_stores(
     speed: Speed, route: Route, need: float | None, size: float, pool: float, book: Notebook
 ) -> None:
