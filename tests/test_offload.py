@@ -150,6 +150,15 @@ class TestMechanisms:
         with pytest.raises(SettingsError, match="reads nvme, sata, not dram"):
             hit(tiers=tier(mechanism="vllm-fs"))
 
+    def test_sglang_moves_host_memory_by_its_own_kernel(self):
+        # One tensor of one layer in a block of 16 tokens is 32,768 B: 0.6 us beside its bytes at 43 GB/s
+        found = hit(engine="sglang", tiers=tier())
+        (row,) = found.offload
+        assert row.mechanism == "hicache-kernel"
+        assert row.piece_bytes == 32_768
+        assert row.bandwidth == pytest.approx(32_768 / (32_768 / (0.86 * 50 * GB) + 0.6e-6))
+        assert any("moved by SGLang HiCache" in text for text in found.assumptions)
+
     def test_bare_numbers_have_no_mechanism(self):
         with pytest.raises(SettingsError, match="name MODEL"):
             plain_route(TierUse("dram", GB, mechanism="lmcache"))

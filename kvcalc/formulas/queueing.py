@@ -82,9 +82,7 @@ def mean_wait(service: Seconds, utilization: Share, variation: Share = 1.0, serv
     return not_negative(service, "service") * (1 + v * v) / 2 * crowd / (k * idle)
 
 
-def service_within(
-    budget: Seconds, rate: PerSecond, shown: Share = 1.0, variation: Share = 1.0
-) -> Seconds:
+def service_within(budget: Seconds, rate: PerSecond, shown: Share = 1.0, variation: Share = 1.0) -> Seconds:
     r"""How long may a transfer be, so that it takes no more than a budget with its wait for those before it?
 
     .. math:: S = \frac{2 T}{a + \lambda T + \sqrt{(a - \lambda T)^2 + 4 \lambda c T}},
@@ -118,11 +116,11 @@ def service_within(
     >>> print(service_within(0.25, 16.0))
     0.05
     """
-    T, a = not_negative(budget, "budget"), not_negative(shown, "shown")
-    v, load = not_negative(variation, "variation"), not_negative(rate, "rate") * T
+    time, a = not_negative(budget, "budget"), not_negative(shown, "shown")
+    v, load = not_negative(variation, "variation"), not_negative(rate, "rate") * time
     reach = a + load + np.sqrt((a - load) ** 2 + 4 * (1 + v * v) / 2 * load)
-    endless = (a <= 0) & (rate <= 0) & (T > 0)
-    return 2 * T / select(reach == 0, 1.0, reach) * select(endless, np.inf, 1.0)
+    endless = (a <= 0) & (rate <= 0) & (time > 0)
+    return 2 * time / select(reach == 0, 1.0, reach) * select(endless, np.inf, 1.0)
 
 
 def mixture_variation(share: Share, first: Seconds, second: Seconds, variation: Share = 0.0) -> Share:

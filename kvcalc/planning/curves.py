@@ -139,7 +139,9 @@ def _where_it_pays(pays: Lengths) -> str:
     every = "" if pays.every else " but not at every length"
     if pays.most is None:
         return f"from this length on restoring is faster{every}, on the grid of the curve"
-    return f"from this length up to {pays.most:,.0f} tokens restoring is faster{every}, on the grid of the curve"
+    return (
+        f"from this length up to {pays.most:,.0f} tokens restoring is faster{every}, on the grid of the curve"
+    )
 
 
 def _hit(case: Case) -> BreakEvenCurve:

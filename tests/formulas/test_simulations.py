@@ -59,7 +59,9 @@ def test_transfers_that_share_a_link_in_slices():
     assert shared_service(sizes.mean(), load) == pytest.approx(total / count, rel=0.08)
 
 
-@pytest.mark.parametrize(("rate", "shown", "variation"), [(4.0, 1.0, 1.0), (12.0, 0.0, 1.0), (8.0, 0.25, 1.5)])
+@pytest.mark.parametrize(
+    ("rate", "shown", "variation"), [(4.0, 1.0, 1.0), (12.0, 0.0, 1.0), (8.0, 0.25, 1.5)]
+)
 def test_the_transfer_that_a_budget_allows_takes_the_budget(rate, shown, variation):
     """Play the queue of transfers of that length: what shows of one, and its wait, are the budget."""
     budget = 0.1

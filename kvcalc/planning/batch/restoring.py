@@ -84,7 +84,9 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
         faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
         known = np.isfinite(low)
         certain = np.where(
-            known, confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)), np.where(high < 0, 1.0, 0.0)
+            known,
+            confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)),
+            np.where(high < 0, 1.0, 0.0),
         )
     return {
         "bytes": found.size,

@@ -1,6 +1,6 @@
 """One restore over one route: its parts, what overlaps, and what it gains; arrays too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Restoring:
     size: Bytes
     wait: Wait
     layers: int = 1  # of the model, for a load layer by layer
-    queue: Queue = Queue()  # which `wait` is from
+    queue: Queue = field(default_factory=Queue)  # which `wait` is from
     exact: bool = False  # bare numbers: the rate is what was said, to the last digit
 
     @property
@@ -96,31 +96,27 @@ class Restoring:
     def longest_transfer(self, spare: Seconds, remaining: Seconds, book: Notebook | None = None) -> Seconds:
         """Return how long the transfer may be for the hit to take as long as recomputing, with its wait.
 
-        `spare` is the time that is left for the two: what a hit saves less its `fixed` parts.  Of a
-        transfer shows the most that one of the `_sides` says, so the shortest answer of theirs is that
-        of all.
+        `spare` is the time that is left for the two: what a hit saves less its `fixed` parts.  Where only
+        the longer part of a transfer shows, the shorter of the answers for both is that of all.
         """
         if self.queue.rate is None:
             return spare + self.hidden(spare, remaining)
-        found = [
-            (book or Notebook()).run(
-                service_within,
-                budget=spare + hidden,
-                rate=self.queue.rate,
-                shown=shown,
-                variation=VARIATION,
-            )
-            for shown, hidden in self._sides(remaining)
-        ]
-        return found[0] if len(found) == 1 else np.minimum(*found)
-
-    def _sides(self, remaining: Seconds) -> tuple[tuple[float, Seconds], ...]:
-        """Return the share of a transfer that shows and the time of it that hides, on each side of a bend."""
+        book = book or Notebook()
         if self.overrides.window is not None:
-            return (0.0, 0.0), (1.0, self.overrides.window)
+            window: Seconds = self.overrides.window
+            return np.minimum(self._within(spare, 0.0, book), self._within(spare + window, 1.0, book))
         if self.is_layerwise:
-            return (1 / self.layers, 0.0), (1.0, pipeline_window(remaining, self.layers))
-        return ((1.0, 0.0),)
+            window = pipeline_window(remaining, self.layers)
+            first = self._within(spare, 1 / self.layers, book)
+            return np.minimum(first, self._within(spare + window, 1.0, book))
+        return self._within(spare, 1.0, book)
+
+    def _within(self, budget: Seconds, shown: float, book: Notebook) -> Seconds:
+        """Return the transfer of which so much shows, and whose wait takes what the budget leaves."""
+        allowed: Seconds = book.run(
+            service_within, budget=budget, rate=self.queue.rate, shown=shown, variation=VARIATION
+        )
+        return allowed
 
     def total(self, remaining: Seconds) -> Seconds:
         """Return the time to the first token of a hit."""
