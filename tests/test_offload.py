@@ -456,3 +456,57 @@ class TestBreakEvenWithAQueue:
             for more in (0, 1)
         ]
         assert at[0] <= 1 < at[1]
+
+
+class TestWhatIsDoubtful:
+    @pytest.mark.parametrize(
+        ("name", "said", "words"),
+        [
+            ("dram", {"bandwidth": "2000 GB/s"}, "2000 GB/s is more than the"),
+            (
+                "drma",
+                {},
+                "drma: no kind of tier is called so, and it is taken as plain bytes of no kind, did",
+            ),
+        ],
+    )
+    def test_a_tier_that_cannot_be_what_it_says_is_warned_of(self, name, said, words):
+        usual = {"bandwidth": "50 GB/s", "capacity": "500 GB"}
+        warnings = hit(tiers={name: usual | said}).warnings
+        assert any(words in text for text in warnings)
+        assert not any(words in text for text in hit(tiers={"dram": usual}).warnings)
+
+    def test_a_name_of_no_kind_is_said(self):
+        found = hit(tiers={"archive": {"bandwidth": "5 GB/s"}})
+        assert any("archive: no kind of tier is called so" in text for text in found.assumptions)
+
+    def test_rates_of_one_host_are_said_to_be_its_own(self):
+        drive = {"nvme": {"bandwidth": "7 GB/s", "capacity": "1 TB", "mechanism": "vllm-fs"}}
+        own, other = hit(on="rtx-3090", tiers=drive), hit(tiers=drive)
+        assert any("no more than 0.377 GB/s, as one host with rtx-3090" in text for text in own.assumptions)
+        assert not any("as one host with" in text for text in other.assumptions)
+
+    def test_stores_that_nothing_is_known_of_are_said(self):
+        drive = {"nvme": {"bandwidth": "7 GB/s", "capacity": "1 TB"}}
+        words = "what new blocks take to be stored is not counted"
+        assert any(words in text for text in hit(rate=1.0, tiers=drive).assumptions)
+        drive["nvme"]["store"] = "write_through"
+        assert not any(words in text for text in hit(rate=1.0, tiers=drive).assumptions)
+
+    def test_one_request_to_an_object_store_gets_all_of_it_only_where_nothing_says_its_operations(self):
+        words = "one request gets the stated bandwidth"
+        store = {"object": {"bandwidth": "10 GB/s"}}
+        assert any(words in text for text in hit(tiers=store).assumptions)
+        store["object"]["io_size"] = "4 MiB"
+        assert not any(words in text for text in hit(tiers=store).assumptions)
+
+    def test_a_write_back_of_a_small_tier_holds_what_the_gpu_gave_up(self):
+        small = hit(tiers=tier(capacity="20 GB", store="write_back"))
+        assert not any("adds nothing" in text for text in small.warnings)
+
+    def test_one_rate_of_prefill_for_a_long_prompt_is_warned_of(self):
+        # Llama-3.1-8B at 100,000 tokens: 2 x 7.5e9 of weights a token, 2 x 32 x 4,096 x 100,000 of attention
+        long = hit(prompt=100_000, cached=90_000, prefill_rate="37000 token/s", tiers=tier())
+        short = hit(prompt=2_000, cached=1_600, prefill_rate="37000 token/s", tiers=tier())
+        assert any("--prefill-rate is one rate for all lengths" in text for text in long.warnings)
+        assert not any("--prefill-rate is one rate" in text for text in short.warnings)

@@ -268,10 +268,16 @@ def _eviction(result: PlanResult) -> str:
     if eviction.swap_time is None:
         return f"Losing a running sequence costs {again} to recompute its {tokens}; {stop}."
     swap = text(eviction, "swap_time")
-    first, second = f"{swap} to swap it out and back", f"{again} to recompute its {tokens}"
+    first, second = f"{swap} to swap it out{_to_swap(result)} and back", f"{again} to recompute its {tokens}"
     if eviction.cheapest_mode == "recompute":
         first, second = second, first
     return f"Losing a running sequence costs {first}, against {second}; {stop}."
+
+
+def _to_swap(result: PlanResult) -> str:
+    """Return the tier that a swap goes to: that which restores fastest."""
+    stored = [item for item in result.offload if item.mode == "prefix_store"]
+    return f" to {max(stored, key=lambda item: float(item.bandwidth)).tier}" if stored else ""
 
 
 def _assumed(result: PlanResult) -> str:
