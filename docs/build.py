@@ -28,6 +28,7 @@ PAGES = (
     "json",
     "accuracy",
     "quota",
+    "probe",
     "traces",
     "workbook",
     "report",

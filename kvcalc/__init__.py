@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kvcalc.exports import export
     from kvcalc.fit_results import FitResult
     from kvcalc.fitting import fit
+    from kvcalc.probe.command import probe_machine
+    from kvcalc.probe.imported import probe_import
     from kvcalc.profiles import Hardware
     from kvcalc.quota.api import quota_reclaim, quota_show
     from kvcalc.replay.answer import replay_trace
@@ -79,6 +81,8 @@ _HOME = {
     "plan": "api",
     "plan_batch": "api",
     "plan_frame": "api",
+    "probe_import": "probe.imported",
+    "probe_machine": "probe.command",
     "quota_reclaim": "quota.api",
     "quota_show": "quota.api",
     "replay_trace": "replay.answer",
@@ -124,6 +128,8 @@ __all__ = [
     "plan",
     "plan_batch",
     "plan_frame",
+    "probe_import",
+    "probe_machine",
     "quota_reclaim",
     "quota_show",
     "replay_trace",

@@ -50,6 +50,17 @@ class Source:
 
 
 @record
+class Before:
+    """The value that a measured one stands instead of, as its own source prints it."""
+
+    value: float  # in the base unit
+    as_printed: str
+    kind: Kind
+    source: str  # key into `Hardware.sources`
+    range: tuple[float, float] | None = None  # low and high, in the base unit
+
+
+@record
 class Provenance:
     """Where one value came from, and how its source prints it."""
 
@@ -58,6 +69,7 @@ class Provenance:
     as_printed: str
     range: tuple[float, float] | None = None  # low and high, in the base unit of the value
     note: str | None = None
+    before: Before | None = None
 
 
 @record
@@ -81,6 +93,15 @@ class Memory:
 
     capacity: Annotated[float, "byte"]
     bandwidth: Annotated[float, "byte/second"]
+
+
+@record
+class Storage:
+    """A disk of the host."""
+
+    bandwidth: Annotated[float, "byte/second"]  # large reads past the cache, as many at once as pay
+    latency: Annotated[float, "second"] | None = None  # one small read
+    iops: Annotated[float, "1/second"] | None = None  # small reads
 
 
 @record
@@ -230,4 +251,5 @@ class Hardware(Profile):
     attention_efficiency: Band | None = None  # share of the 16-bit peak in prefill; None: as products
     interconnect: Link | None = None  # between accelerators, one direction, all links of one device
     host: Memory | None = None  # DRAM of the whole host
+    storage: Storage | None = None  # a disk of the host, where it was measured
     node: Node | None = None  # the instance that was named, where one was

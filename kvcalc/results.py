@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from kvcalc.bodies import plain, public, units_of
+from kvcalc.calibration_results import Calibration
 from kvcalc.keys import input_units
 from kvcalc.offload_results import BreakEvenCurve, CurvePoint, Fleet, GainRange, Handover, Split, Swing
 from kvcalc.quantity import (
@@ -363,6 +364,7 @@ class PlanResult(Result):
     fleet: Fleet | None = None  # all replicas under --rate, with the tiers and without; else null
     transfer: Handover | None = None  # from prefill to decode workers with --disaggregate; else null
     config_checks: tuple[ConfigCheck, ...] = ()  # of the launch that --check-config names
+    calibration: Calibration | None = None  # what measuring this machine changed; null where nobody has
     trace: TraceHits | None = None  # hits replayed at the plan's capacities with --trace; else null
 
     SCHEMA = "kvcalc.plan/1"

@@ -28,6 +28,18 @@ FORBIDDEN = {
     "kvcalc.catalog.models": ("pint", "yaml", "typer", "rich", "kvcalc.output", "kvcalc.cli"),
     "kvcalc.catalog.hardware": ("pint", "yaml", "typer", "rich", "kvcalc.output", "kvcalc.cli"),
     "kvcalc.api": ("pint", "yaml", "typer", "rich", "pandas", "torch", "matplotlib", "kvcalc.cli"),
+    "kvcalc.probe.run": (
+        "pint",
+        "yaml",
+        "typer",
+        "rich",
+        "torch",
+        "pynvml",
+        "kvcalc.catalog",
+        "kvcalc.planning",
+    ),
+    "kvcalc.probe.__main__": ("pint", "yaml", "typer", "rich", "torch", "pynvml", "pydantic", "matplotlib"),
+    "kvcalc.cli.probe": ("pint", "yaml", "rich", "torch", "pynvml", "kvcalc.probe.run"),
     "kvcalc.output": ("pint", "yaml", "typer", "rich", "matplotlib", "jinja2"),
     "kvcalc.reporting": ("jinja2", "typer", "rich", "matplotlib", "kvcalc.output", "kvcalc.cli"),
     "kvcalc.app.server": ("marimo", "uvicorn", "jinja2"),
@@ -62,7 +74,12 @@ def test_a_plan_on_built_in_profiles_needs_neither_pint_nor_yaml_nor_pydantic():
     assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib", "jinja2"} & set(modules) == set()
 
 
-SOURCES_ALLOWED = {"pint": ("units.py",), "yaml": ("documents/dialect.py",), "torch": ()}
+SOURCES_ALLOWED = {
+    "pint": ("units.py",),
+    "yaml": ("documents/dialect.py",),
+    "torch": ("probe/backends/found.py",),
+    "pynvml": ("probe/backends/nvml.py",),
+}
 
 
 @pytest.mark.parametrize("package", sorted(SOURCES_ALLOWED))

@@ -14,7 +14,8 @@ MODULES = {
     if "_catalog" not in file.parts
 }
 
-RESULTS = {"results", "offload_results", "fit_results", "profile_results", "report_results"}
+RESULTS = {"results", "calibration_results", "offload_results", "fit_results"}
+RESULTS |= {"profile_results", "report_results"}
 RESULTS |= {"trace_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
 OUTER |= {"app", "exports", "reporting"}
@@ -39,6 +40,7 @@ MAY_IMPORT = {
 
 FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
+FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
 FACADES += ("replay.machine", "replay.planned", "replay.question")
 FACADES += ("exports", "exports.inputs", "exports.standins", "exports.traced", "exports.workbook")
 FACADES += (

@@ -40,6 +40,7 @@ def navigation() -> list[Any]:
                 {"Machines": "hardware.md"},
                 {"JSON": "json.md"},
                 {"Quotas": "quota.md"},
+                {"Probe": "probe.md"},
             ]
         },
         {"Trust": [{"Accuracy": "accuracy.md"}, {"Other calculators": "peers.md"}]},

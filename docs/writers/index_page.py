@@ -19,6 +19,7 @@ PAGES = {
     "tiers": "what can be said of a slower tier, its kinds, and the mechanisms that move bytes",
     "json": "the keys of every result, with unit and meaning",
     "quota": "the ledger of a KV pool, the order of a reclaim plan, and what systems call it",
+    "probe": "what a probe measures, how, and when it refuses a figure",
     "traces": "the dialects of request traces that are read, and what is checked in them",
     "workbook": "a plan as a workbook with live formulas",
     "report": "a plan as a page with charts, and as a planner in the browser",

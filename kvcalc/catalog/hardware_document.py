@@ -11,19 +11,39 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from kvcalc.documents import Document, Section, to_quantity
 from kvcalc.errors import ProfileError, did_you_mean
-from kvcalc.profiles import Band, Device, Dtype, Hardware, Kind, Link, Memory, Provenance, Source
+from kvcalc.profiles import (
+    Band,
+    Before,
+    Device,
+    Dtype,
+    Hardware,
+    Kind,
+    Link,
+    Memory,
+    Provenance,
+    Source,
+    Storage,
+)
 
 SCHEMA = "kvcalc.hardware/1"
 """A changed meaning of a key is a new number here."""
 
-_VALUE_KEYS = (("value", "kind", "from"), ("range", "note"))
+_VALUE_KEYS = (("value", "kind", "from"), ("range", "note", "before"))
+_BEFORE_KEYS = (("value", "kind", "from"), ("range",))
 _SECTIONS: Mapping[str, type] = MappingProxyType(
-    {"device": Device, "host_to_device": Link, "device_to_host": Link, "interconnect": Link, "host": Memory}
+    {
+        "device": Device,
+        "host_to_device": Link,
+        "device_to_host": Link,
+        "interconnect": Link,
+        "host": Memory,
+        "storage": Storage,
+    }
 )
 _BANDS = ("prefill_efficiency", "decode_efficiency")
 _OPTIONAL_BANDS = ("attention_efficiency",)
 _REQUIRED = ("schema", "name", "title", "vendor", "sources", "device", "host_to_device", "device_to_host")
-_OPTIONAL = ("interconnect", "host", "aliases", "note")
+_OPTIONAL = ("interconnect", "host", "storage", "aliases", "note")
 
 
 @cache
@@ -161,6 +181,19 @@ class Reader:
         entry = section.section(key)
         entry.check(*_VALUE_KEYS)
         value = check_value(entry.quantity("value", unit), entry.path, entry.where("value"))
+        kind, source = self._pedigree(entry)
+        self.provenance[entry.path] = Provenance(
+            kind=kind,
+            source=source,
+            as_printed=str(entry.data["value"]),
+            range=_range(entry, value, unit) if "range" in entry else None,
+            note=entry.text("note") if "note" in entry else None,
+            before=self._before(entry.section("before"), unit) if "before" in entry else None,
+        )
+        return value
+
+    def _pedigree(self, entry: Section) -> tuple[Kind, str]:
+        """Return kind and source of a value."""
         kind, source = entry.text("kind"), entry.text("from")
         if kind not in get_args(Kind):
             raise ProfileError(
@@ -169,14 +202,15 @@ class Reader:
         if source not in self.sources:
             listed = did_you_mean(source, list(self.sources))
             raise ProfileError(f"{entry.where('from')}: {source!r} is not listed under sources{listed}")
-        self.provenance[entry.path] = Provenance(
-            kind=cast(Kind, kind),
-            source=source,
-            as_printed=str(entry.data["value"]),
-            range=_range(entry, value, unit) if "range" in entry else None,
-            note=entry.text("note") if "note" in entry else None,
-        )
-        return value
+        return cast(Kind, kind), source
+
+    def _before(self, entry: Section, unit: str) -> Before:
+        """Read the value that a measured one stands instead of."""
+        entry.check(*_BEFORE_KEYS)
+        value = check_value(entry.quantity("value", unit), entry.path, entry.where("value"))
+        kind, source = self._pedigree(entry)
+        bounds = _range(entry, value, unit) if "range" in entry else None
+        return Before(value, str(entry.data["value"]), kind, source, bounds)
 
 
 def _range(entry: Section, value: float, unit: str) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from kvcalc.profiles import (
     Profile,
     Provenance,
     Source,
+    Storage,
 )
 
 TABLE = "table.json"
@@ -141,6 +142,7 @@ def decode(row: Mapping[str, Any]) -> Hardware:
         attention_efficiency=Band(**row["attention_efficiency"]) if "attention_efficiency" in row else None,
         interconnect=Link(**row["interconnect"]) if "interconnect" in row else None,
         host=Memory(**row["host"]) if "host" in row else None,
+        storage=Storage(**row["storage"]) if "storage" in row else None,
     )
 
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evict": ("evict", "Whom to evict and why; what a policy does to P99 and waste."),
     "replay": ("replay", "What a finite, tiered cache would really hit on a request trace."),
     "diagnose": ("diagnose", "Policy, layout or too little compute: from metrics, log and GPUs."),
+    "probe": ("probe", "What this machine's links really deliver."),
     "export": ("export", "A plan as a page with charts (.html) or a workbook (.xlsx)."),
     "app": ("app", "A planner in the browser: inputs as controls, verdicts live."),
     "models": ("models", "Model profiles: list, show, import."),

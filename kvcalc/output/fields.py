@@ -59,7 +59,7 @@ def text(item: Any, name: str) -> str:  # noqa: ANN401 - any dataclass
     return shown(columns(kind)[name], getattr(item, name))
 
 
-_MAIN_LISTS = ("rows", "victims", "figures", "steps", "offload", "components", "values")
+_MAIN_LISTS = ("rows", "victims", "figures", "steps", "offload", "components", "values", "measurements")
 _ABOUT = (
     "schema",
     "version",

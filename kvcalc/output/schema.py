@@ -16,6 +16,7 @@ from kvcalc.diagnose.results import DiagnoseResult
 from kvcalc.eviction.results import RankResult, SimulateResult
 from kvcalc.fit_results import FitResult
 from kvcalc.model_results import ModelResult
+from kvcalc.probe.results import ProbeResult
 from kvcalc.profile_results import HardwareResult
 from kvcalc.quota.ledger_schema import ledger_schema
 from kvcalc.quota.results import QuotaReclaimResult, QuotaShowResult
@@ -46,6 +47,7 @@ RESULTS: tuple[type[Result], ...] = (
     RankResult,
     SimulateResult,
     DiagnoseResult,
+    ProbeResult,
     DescribeResult,
     ReplayResult,
     SweepResult,

@@ -25,6 +25,7 @@ class Words:
     flips: tuple[str, ...]  # clauses, the nearest first
     eviction: str
     assumed: str
+    calibration: str = ""  # what measuring the machine has changed
 
     @property
     def nearest(self) -> str:
@@ -43,6 +44,7 @@ def in_words(result: PlanResult) -> Words:
         flips=tuple(_flips(result)),
         eviction=_eviction(result),
         assumed=_assumed(result),
+        calibration=_calibrated(result),
     )
 
 
@@ -56,6 +58,7 @@ def sentences(result: PlanResult) -> tuple[str, ...]:
         said.streaming,
         said.nearest,
         said.eviction,
+        said.calibration,
         said.assumed,
     )
     return tuple(sentence for sentence in found if sentence)
@@ -287,6 +290,19 @@ def _assumed(result: PlanResult) -> str:
     groups = ((values, "not measured"), (_left_open(result), "not given"))
     parts = [f"{_list(items)} {'was' if len(items) == 1 else 'were'} {why}" for items, why in groups if items]
     return f"What is assumed: {'; '.join(parts)}." if parts else "No value that this rests on is assumed."
+
+
+def _calibrated(result: PlanResult) -> str:
+    """Return what measuring this machine has changed."""
+    found = result.calibration
+    if found is None:
+        return ""
+    links = [item for item in found.values if item.key == "host_to_device.bandwidth"]
+    told = [
+        f"its host link reaches {human(item.measured, item.unit)} instead of {human(item.before, item.unit)}"
+        for item in links
+    ]
+    return f"This machine was measured: {'; '.join([*told, found.reason])}."
 
 
 def _list(items: list[str]) -> str:

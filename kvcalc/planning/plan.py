@@ -3,10 +3,11 @@
 `answer` is the only place where shapes, engines, machines and formulas meet.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kvcalc.calibration_results import Calibration
 from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
 from kvcalc.formulas.capacity import first_limit
 from kvcalc.formulas.cost import time_cost
@@ -115,7 +116,7 @@ class Plan:
             fleet=fleet,
             transfer=transfer,
         )
-        return result, tuple(book.calls)
+        return replace(result, calibration=_calibration(scenario, result)), tuple(book.calls)
 
 
 def _tell_wide(layout: Layout, book: Notebook) -> None:
@@ -139,6 +140,14 @@ def _fleet(speed: Speed, sessions: float, rows: tuple[Offload, ...], book: Noteb
     from kvcalc.planning.fleet import fleet_of
 
     return fleet_of(speed, sessions, rows, tiers_of(speed.scenario, Notebook()), book)
+
+
+def _calibration(scenario: Scenario, result: PlanResult) -> Calibration | None:
+    if all(found.before is None for found in scenario.hardware.provenance.values()):
+        return None
+    from kvcalc.planning.calibrated import calibration_of
+
+    return calibration_of(scenario, result, answer)
 
 
 def _handover(speed: Speed, prefill: Prefill, book: Notebook) -> Handover | None:

@@ -1,4 +1,4 @@
-"""The tiers of a machine where the question names none: host DRAM, and the drives of an instance."""
+"""The tiers of a machine where the question names none: host DRAM, and drives that are known."""
 
 import math
 
@@ -12,15 +12,15 @@ _LINK = "host_to_device.bandwidth"
 
 
 def standard_tiers(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
-    """Return host DRAM over the host link, and the local drives where an instance is known to have some."""
+    """Return host DRAM over the host link, and the drives of an instance or the disk that was measured."""
     hardware = scenario.hardware
     if hardware.device.unified:
         book.assume(f"{hardware.title} shares one memory with its host, so host DRAM is no tier of its own")
-        return ()
+        return _measured_disk(scenario, book)
     node = hardware.node
     if node is None or node.instance.dram is None:
         book.assume("no --tier given: host DRAM over the host link, one link for each GPU, capacity unknown")
-        return (_dram(hardware, None),)
+        return (_dram(hardware, None), *_measured_disk(scenario, book))
     nodes = math.ceil(scenario.gpus / node.instance.gpus)
     book.assume(
         f"no --tier given: host DRAM of {_machines(nodes, node)} over the host link, one link for each GPU; "
@@ -40,6 +40,32 @@ def _dram(hardware: Hardware, capacity: float | None) -> TierUse:
         capacity=capacity,
         source=Source(found.kind, hardware.cite(_LINK), found.as_printed) if found else None,
     )
+
+
+def _measured_disk(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
+    """Return the disk that a probe measured, shared by all GPUs; none where the profile has none."""
+    hardware, disk = scenario.hardware, scenario.hardware.storage
+    if disk is None:
+        return ()
+    key = "storage.bandwidth"
+    found, gpus = hardware.provenance[key], float(scenario.gpus)
+    book.assume(f"the disk of this machine is a tier as well ({found.as_printed}), shared by {gpus:g} GPUs")
+    link = disk.bandwidth if hardware.device.unified else hardware.host_to_device.bandwidth
+    share = float(shared_bandwidth(link, disk.bandwidth, gpus))
+    return (
+        TierUse(
+            name="disk",
+            kind="nvme",
+            bandwidth=share,
+            bandwidth_range=None if found.range is None else _scaled(found.range, share / disk.bandwidth),
+            latency=disk.latency,
+            source=Source(found.kind, hardware.cite(key), found.as_printed),
+        ),
+    )
+
+
+def _scaled(ends: tuple[float, float], factor: float) -> tuple[float, float]:
+    return ends[0] * factor, ends[1] * factor
 
 
 def _drives(scenario: Scenario, node: Node, nodes: int, book: Notebook) -> tuple[TierUse, ...]:

@@ -21,6 +21,7 @@ _MODULES = {
     "kvcalc.evict-rank/1": "kvcalc.output.pages.evict_rank",
     "kvcalc.evict-simulate/1": "kvcalc.output.pages.evict_simulate",
     "kvcalc.diagnose/1": "kvcalc.output.pages.diagnose",
+    "kvcalc.probe/1": "kvcalc.output.pages.probe",
     "kvcalc.replay-describe/1": "kvcalc.output.pages.replay_describe",
     "kvcalc.replay/1": "kvcalc.output.pages.replay",
     "kvcalc.sweep/1": "kvcalc.output.pages.sweep",

@@ -15,6 +15,7 @@ from kvcalc.output.format import (
     range_text,
 )
 from kvcalc.output.page import Cell, Grid, Lines, Page, Style, grid
+from kvcalc.output.pages.calibration import calibration_blocks
 from kvcalc.output.pages.decode import decode_notes
 from kvcalc.output.pages.fleet import fleet_block, transfer_block
 from kvcalc.output.pages.footer import footer
@@ -55,6 +56,7 @@ def page(result: PlanResult) -> Page:
         *((fleet_block(result.fleet),) if result.fleet else ()),
         *(transfer_block(result.transfer) if result.transfer else ()),
         _eviction(result),
+        *(calibration_blocks(result.calibration) if result.calibration else ()),
     ]
     if result.flips:
         blocks.append(_flips(result))

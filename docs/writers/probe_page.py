@@ -1,0 +1,150 @@
+"""docs/probe.md: what a probe measures, how it is timed, its gates, flags and usual ranges."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docs.writers.markdown import code, document, prose, table
+from kvcalc.output.format import human
+from kvcalc.probe import fit, statistics
+from kvcalc.probe.flags import FLAGS
+from kvcalc.probe.measurements import TESTS
+from kvcalc.probe.options import GPU_NOTE, SAMPLES
+from kvcalc.probe.verdicts import expected
+
+COVERAGE = Path(__file__).resolve().parents[1] / "probe_coverage.json"
+
+_NEEDS = {"nothing": "", "device": "a GPU", "devices": "two GPUs or more", "disk": "a folder on a disk"}
+
+_GATES = (
+    ("sizes", f"at least {fit.LEAST_RUNGS}, the largest {fit.LEAST_SPAN:g} times the smallest"),
+    ("weighted R squared", f"at least {fit.LEAST_R2}"),
+    ("share of the time that s/B takes at the largest size", f"at least {fit.LEAST_STREAM:.0%}"),
+    ("rate at the largest size", f"within {fit.TOP_NEAR:.0%} of B"),
+    ("B", f"not above the physical limit; up to {fit.BOUND_SLACK - 1:.0%} over it is noise and cut to it"),
+    ("intervals", f"at most {fit.WIDEST:.0%} on either side; else t0 or the whole line is left out"),
+    ("one straight line", f"no knee (F above {fit.KNEE_F:g}) and no cap; else both pieces are given"),
+    (
+        "samples",
+        f"not in two groups, not drifting by more than {statistics.DRIFT:.0%}, scatter up to "
+        f"{statistics.USABLE:.0%}",
+    ),
+)
+
+
+def page() -> str:
+    """Return the page."""
+    tests = [
+        [code(test.id), prose(test.title), _NEEDS[test.needs], *(_seconds(test, level) for level in SAMPLES)]
+        for test in TESTS
+    ]
+    counts = [f"{count} at the {level} level" for level, count in SAMPLES.items()]
+    flags = [[code(name), flag.severity, prose(flag.meaning)] for name, flag in FLAGS.items()]
+    return document(
+        "Probe",
+        "the code in `kvcalc/probe`",
+        _INTRO.format(not_verified=GPU_NOTE),
+        _BARE,
+        "## What is measured",
+        f"Samples of each size: {', '.join(counts)}. The last columns are the deadlines in seconds.",
+        table(["test", "measures", "needs", *SAMPLES], tests, "lllrrr"),
+        "## How it is timed",
+        _TIMING,
+        "## When a line is published",
+        _LINE,
+        table(["gate", "asked"], [list(map(prose, gate)) for gate in _GATES]),
+        *_coverage(),
+        "## Flags",
+        table(["flag", "severity", "meaning"], flags),
+        "## Usual ranges",
+        _RANGES,
+        table(["check", "usual", "fails below", "where from"], [_range(row) for row in expected()]),
+        "## The profile, and what a plan says of it",
+        _PROFILE,
+        "## Other tools",
+        _TOOLS,
+        "## What is not in the files",
+        _REDACTED,
+    )
+
+
+_INTRO = """`kvcalc probe` measures this machine and writes evidence (`probe.json`) and a hardware
+profile (`probe.yaml`) that `--on ./probe.yaml` takes. **{not_verified}** `tests/gpu/check.sh` runs it
+on one GPU in under three minutes, checks what it found, and leaves both files in `hardware/probes`."""
+
+_BARE = """A machine with Python, numpy and torch alone runs `python -m kvcalc.probe`; the profile it
+writes is JSON, which is valid YAML. Without torch or a GPU host memory and disk are measured, and the
+CPU is the device of the profile. Intel XPU and Apple MPS use the same calls of torch and are untested."""
+
+_TIMING = """Links and kernels are timed by events on a queue of their own, which is held until all
+copies of a sample are in it; a sample whose start has passed before is repeated with a longer hold,
+else flagged `launch_bound` and kept out of the fit. Scattered copies, pinning, host memory and disk are
+timed by the host's clock, with the time that queueing took beside it. Sizes are sampled in turns, one
+sample of each in a pass, after a warm-up that ends when three medians agree within 2 %. Content is
+compared after the timed part, with the target spoiled before; a size whose content is wrong is in no
+fit. Medians have MADs and 95 % intervals, and all samples are kept."""
+
+_LINE = """t(s) = t0 + s/B is fitted to the medians with weights of equal relative error. It is
+published only where every gate holds; else the table of sizes stands alone, and the profile has the
+rate at the largest size."""
+
+_RANGES = """A figure outside of the usual range warns, and one below the second limit fails;
+provisional ranges only warn."""
+
+_PROFILE = """Measured values are `measured`, with their range, and keep the value that they stand
+instead of under `before`. Peaks, power and efficiencies are quoted from the built-in profile that the
+device's name and memory point to (`--base` names another). Decode's share of the data sheet's bandwidth
+is restated on the measured one, so that their product stays, at most all of it. `kvcalc plan` on such a
+profile shows every verdict with the values before and with the measured ones, and what is still assumed
+(`calibration` in its JSON)."""
+
+_TOOLS = """`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A
+cells, waived tests, CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it writes a
+calibrated profile. A broken file is refused with its line. `kvcalc probe compare A B` says which
+figures of two evidence files differ by more than both intervals allow."""
+
+_REDACTED = """No host name, user, serial number, device UUID, bus address or path. The evidence
+follows [a JSON Schema](../kvcalc/schemas/probe-1.json); a killed probe leaves a valid file with
+`complete: false`."""
+
+
+def _seconds(test: Any, level: str) -> str:  # noqa: ANN401
+    seconds = test.seconds.get(level)
+    return "" if seconds is None else f"{seconds:g}"
+
+
+def _range(row: dict[str, Any]) -> list[str]:
+    low, high = (human(end, row["unit"], share=row["unit"] == "1") for end in row["good"])
+    fails = (
+        "only warns" if row.get("provisional") else human(row["fair"], row["unit"], share=row["unit"] == "1")
+    )
+    return [code(row["id"]), f"{low} to {high}", fails, prose(row["source"])]
+
+
+def _coverage() -> list[str]:
+    """Return what `benchmarks/probe_coverage.py` counted."""
+    body = json.loads(COVERAGE.read_text(encoding="utf-8"))
+    rows = [
+        [
+            f"{row['samples']}",
+            f"{row['noise']:.1%}",
+            *(f"{row[name]:.1%}" for name in ("published", "t0", "bandwidth", "both")),
+            f"{row['widest']:.1%}",
+        ]
+        for row in body["coverage"]
+    ]
+    faults = [[code(row["flag"]), f"{row['flagged']:.1%}", f"{row['refused']:.1%}"] for row in body["faults"]]
+    trials = body["coverage"][0]["trials"]
+    lead = f"""`benchmarks/probe_coverage.py`: {trials} simulated links for each row, with t0 of 2 to 20 us
+and B of 3 to 100 GB/s drawn at random. The last column is the widest half-width of any interval."""
+    return [
+        "### How often the intervals are right",
+        lead,
+        table(
+            ["samples", "noise", "published", "t0 inside", "B inside", "both inside", "widest"],
+            rows,
+            "rrrrrrr",
+        ),
+        "Simulated links with a fault, at a noise of 1 %:",
+        table(["fault", "flagged", "refused"], faults, "lrr"),
+    ]

@@ -1,0 +1,116 @@
+"""How a plan's verdicts move between the values of a profile and those that were measured instead."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from kvcalc.calibration_results import Calibrated, Calibration, Moved
+from kvcalc.profiles import Band, Before, Hardware, Provenance
+from kvcalc.results import PlanResult
+from kvcalc.scenario import Scenario
+
+
+def calibration_of(
+    scenario: Scenario, result: PlanResult, answer: Callable[[Scenario], PlanResult]
+) -> Calibration | None:
+    """Return what measured values change; None for a machine none of whose values was measured instead.
+
+    `answer` plans the same scenario on the machine as it was known before.
+    """
+    hardware = scenario.hardware
+    if all(found.before is None for found in hardware.provenance.values()):
+        return None
+    earlier = answer(replace(scenario, hardware=as_before(hardware)))
+    values = tuple(
+        _value(hardware, key, found) for key, found in hardware.provenance.items() if found.before is not None
+    )
+    verdicts = _verdicts(earlier, result)
+    assumed = tuple(key for key, source in result.sources.items() if source.kind == "assumed")
+    return Calibration(values, verdicts, assumed, _reason(verdicts))
+
+
+def as_before(hardware: Hardware) -> Hardware:
+    """Return a machine with every measured value as it was before it was measured."""
+    provenance = dict(hardware.provenance)
+    for key, found in hardware.provenance.items():
+        if found.before is None:
+            continue
+        before = found.before
+        hardware = _replaced(hardware, key.split("."), before)
+        provenance[key] = Provenance(before.kind, before.source, before.as_printed, before.range)
+    return replace(hardware, provenance=MappingProxyType(provenance))
+
+
+def _replaced(part: Any, path: list[str], before: Before) -> Any:  # noqa: ANN401 - any level of a profile
+    name, *rest = path
+    if isinstance(part, Mapping):
+        return MappingProxyType({**part, name: before.value})
+    now = getattr(part, name)
+    if rest:
+        return replace(part, **{name: _replaced(now, rest, before)})
+    if isinstance(now, Band):
+        low, high = before.range or (before.value, before.value)
+        return replace(part, **{name: Band(low, before.value, high)})
+    return replace(part, **{name: before.value})
+
+
+_UNITS = {"bandwidth": "byte/second", "latency": "second", "capacity": "byte", "iops": "1/second"}
+
+
+def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:
+    part: Any = hardware
+    for name in key.split("."):
+        part = part[name] if isinstance(part, Mapping) else getattr(part, name)
+    now = part.mid if isinstance(part, Band) else part
+    unit = _UNITS.get(key.rpartition(".")[2], "flop/second" if ".flops." in key else "1")
+    assert found.before is not None
+    return Calibrated(key, unit, found.before.value, found.before.kind, float(now), found.range)
+
+
+def _verdicts(earlier: PlanResult, result: PlanResult) -> tuple[Moved, ...]:
+    words = [("fits", _fit(earlier), _fit(result)), ("first_limit", earlier.first_limit, result.first_limit)]
+    found = [Moved(name, "", "", old, new, old != new, None, None) for name, old, new in words]
+    old_rows = {(row.tier, row.mode): row for row in earlier.offload}
+    for row in result.offload:
+        old_row = old_rows.get((row.tier, row.mode))
+        before = "" if old_row is None else old_row.verdict
+        found.append(
+            Moved(
+                question="offload",
+                tier=row.tier,
+                mode=row.mode,
+                before=before,
+                measured=row.verdict,
+                changed=before != row.verdict,
+                gain_before=None if old_row is None else _gain(old_row),
+                gain_measured=_gain(row),
+            )
+        )
+    return tuple(found)
+
+
+def _fit(result: PlanResult) -> str:
+    return "fits" if result.fits else "does not fit"
+
+
+def _gain(row: Any) -> float | None:  # noqa: ANN401 - a row of an offload table
+    total = row.cached_total if row.overlapped_total is None else row.overlapped_total
+    gain = float(row.recompute) - float(total)
+    return gain if math.isfinite(gain) else None
+
+
+_QUESTIONS = {"fits": "whether it fits", "first_limit": "the first limit"}
+
+
+def _reason(verdicts: tuple[Moved, ...]) -> str:
+    moved = [verdict for verdict in verdicts if verdict.changed]
+    if not moved:
+        return "the measured values change no verdict"
+    parts = [
+        f"{_QUESTIONS.get(verdict.question, f'offload to {verdict.tier}')} from "
+        f"{verdict.before.replace('_', ' ') or 'unknown'} to {verdict.measured.replace('_', ' ')}"
+        for verdict in moved
+    ]
+    return f"the measured values turn {'; '.join(parts)}"

@@ -1,0 +1,85 @@
+"""``python -m kvcalc.probe``: for a machine with Python, numpy and torch and nothing else.
+
+The same measurements, evidence and profile as ``kvcalc probe``, without typer, pint or yaml.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kvcalc.catalog.scenarios import Question
+from kvcalc.errors import KvcalcError
+from kvcalc.probe.asked import model_name, pieces_of
+from kvcalc.probe.command import Places, probe, status_of
+from kvcalc.probe.options import EVIDENCE, GPU_NOTE, LEVELS, PROFILE, Options
+from kvcalc.probe.progress import line
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options, named as those of ``kvcalc probe``."""
+    found = argparse.ArgumentParser(
+        prog="python -m kvcalc.probe",
+        description=f"What this machine's links really deliver. {GPU_NOTE}",
+    )
+    add = found.add_argument
+    add("--quick", action="store_true", help="at most 60 seconds")
+    add("--full", action="store_true", help="every size, order and pair of devices")
+    add("--level", choices=LEVELS, default="default", help=argparse.SUPPRESS)
+    add("--test", action="append", default=[], metavar="ID", help="only this test; repeatable")
+    add("--device", type=int, metavar="N", help="number of the device [0]")
+    add("--host-only", action="store_true", help="leave GPUs alone")
+    add("--model", metavar="MODEL", help="measure the sizes in which this model's KV moves")
+    add("--base", metavar="HARDWARE", help="built-in profile that is calibrated [by the device's name]")
+    add("--disk", metavar="FOLDER", help="folder of the disk test [.]")
+    add("--disk-bytes", type=int, metavar="BYTES", help="size of its temporary file")
+    add("--max-seconds", type=float, metavar="SECONDS", help="deadline for all tests")
+    add("--seed", type=int, default=1, help="of contents and orders [1]")
+    add("--evidence", default=EVIDENCE, metavar="FILE", help=f"where the evidence goes [{EVIDENCE}]")
+    add("--profile", default=PROFILE, metavar="FILE", help=f"where the profile goes [{PROFILE}]")
+    add("--check", action="store_true", help="exit 1 where a figure fails")
+    add("--require-gpu", action="store_true", help="exit 3 where no GPU was measured")
+    add("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    return found
+
+
+def options_of(said: argparse.Namespace) -> Options:
+    """Return what was asked for."""
+    level = "quick" if said.quick else "full" if said.full else said.level
+    pieces = pieces_of(Question(said.model, None, {}, {}, {}))
+    return Options(
+        level=level,
+        tests=tuple(name.upper() for name in said.test),
+        device=said.device,
+        host_only=said.host_only,
+        disk=Path(said.disk or "."),
+        disk_named=said.disk is not None,
+        disk_bytes=said.disk_bytes,
+        max_seconds=said.max_seconds,
+        seed=said.seed,
+        pieces=pieces,
+        model=model_name(said.model),
+    )
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Probe, print, and return the exit status."""
+    said = parser().parse_args(arguments)
+    try:
+        with line() as tell:
+            result = probe(options_of(said), Places(said.evidence, said.profile, said.base), tell)
+        from kvcalc.output import render
+
+        sys.stdout.write(render(result, said.format).rstrip("\n") + "\n")
+    except KvcalcError as error:
+        sys.stderr.write(f"kvcalc: {' '.join(str(error).split())}\n")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status_of(result, said.check, said.require_gpu)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

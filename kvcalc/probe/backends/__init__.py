@@ -1,0 +1,1 @@
+"""How bytes are moved and timed on each kind of device."""

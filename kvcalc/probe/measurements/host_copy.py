@@ -1,0 +1,56 @@
+"""M1: host memory copied by one thread and by several, in buffers four times the last-level cache."""
+
+from kvcalc.probe.backends.host import HostCopies, buffer_size, multiply
+from kvcalc.probe.session import Session
+from kvcalc.probe.sweep import Series, Step
+from kvcalc.probe.timing import HostTimer
+
+MOST_THREADS = 64
+SIDE = 2048
+"""Side of the matrices [1]."""
+
+
+def run(session: Session) -> None:
+    """Copy with 1, 2, 4 ... threads, and with all CPUs that this process may use."""
+    allowed = min(MOST_THREADS, int(session.environment.cpus_allowed))
+    counts = sorted({1, allowed, *(2**step for step in range(7) if 2**step < allowed and not session.quick)})
+    size = buffer_size(session.environment.last_level_cache, session.environment.memory_available)
+    for done, threads in enumerate(counts):
+        copies = HostCopies(size, threads, session.options.seed)
+        series = Series(
+            test="M1",
+            name=f"host.copy.{threads}",
+            path="host",
+            direction="copy",
+            counted="read+write",
+            mechanism="memcpy",
+            in_flight=threads,
+            fitted=False,
+        )
+        step = Step(
+            chunk=float(copies.size),
+            work=copies.copy(),
+            counted=2.0 * copies.size,
+            verify=copies.same,
+            clear=copies.clear,
+        )
+        session.measure(series, HostTimer(), [step], 1 / (len(counts) + 1 - done))
+        copies.close()
+    if not session.devices:
+        _products(session)
+
+
+def _products(session: Session) -> None:
+    """Time a product of matrices by numpy: without a GPU, the CPU is what computes."""
+    series = Series(
+        test="M1",
+        name="compute.fp32",
+        path="host",
+        direction="none",
+        counted="none",
+        mechanism="matrix product",
+        in_flight=int(session.environment.cpus_allowed),
+        fitted=False,
+    )
+    step = Step(0.0, multiply(SIDE, session.options.seed), operations=2.0 * SIDE**3)
+    session.measure(series, HostTimer(), [step])

@@ -1,0 +1,324 @@
+"""`kvcalc probe` from the outside: files, exit status, interrupts, and what must not stand in a file."""
+
+import getpass
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kvcalc.cli import run
+from kvcalc.output import schema
+from kvcalc.probe import command
+from kvcalc.probe.backends.found import Devices
+from kvcalc.probe.backends.simulated import Behaviour, SimulatedDevice
+from kvcalc.probe.options import Options
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+RULES = json.loads((schema.FOLDER / "probe-1.json").read_text(encoding="utf-8"))
+BLOCKED = ("typer", "click", "rich", "pint", "yaml", "pydantic", "pandas", "prometheus_client", "torch")
+BARE = (
+    "import sys\n"
+    "class Block:\n"
+    "    def find_spec(self, name, path=None, target=None):\n"
+    f"        if name.split('.')[0] in {BLOCKED!r}:\n"
+    "            raise ImportError(name + ' is blocked')\n"
+    "sys.meta_path.insert(0, Block())\n"
+    "from kvcalc.probe.__main__ import run\n"
+    "sys.exit(run(sys.argv[1:]))\n"
+)
+
+
+def valid(path):
+    """Return the evidence of a file that the schema accepts."""
+    body = json.loads(Path(path).read_text(encoding="utf-8"))
+    jsonschema.validate(body, RULES)
+    return body
+
+
+def test_a_bare_machine_probes_and_kvcalc_plans_on_it(tmp_path, capsys):
+    command = [
+        sys.executable,
+        "-c",
+        BARE,
+        "--test",
+        "M1",
+        "--quick",
+        "--format",
+        "json",
+        "--model",
+        "llama-3.1-8b",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed["profile"] == "probe.yaml"
+    assert printed["inputs"]["pieces"]["block"] == 16 * 131072
+    assert valid(tmp_path / "probe.json")["complete"]
+    assert run(["plan", "llama-3.1-8b", "--on", str(tmp_path / "probe.yaml"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sources"]["device.bandwidth"]["kind"] == "measured"
+
+
+def test_the_bare_door_refuses_in_one_line(tmp_path):
+    command = [sys.executable, "-c", BARE, "--test", "M9"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
+    assert "unknown test 'M9'" in done.stderr
+
+
+SLOW = ["--test", "M1", "--test", "Z1", "--disk", "."]
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name
+)
+def test_a_killed_probe_leaves_a_valid_file_and_no_other(number, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kvcalc.probe", *SLOW],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    evidence = tmp_path / "probe.json"
+    for _ in range(1200):  # until one test has measured something and the next is under way
+        if evidence.exists() and json.loads(evidence.read_text())["measurements"]:
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    body = valid(evidence)
+    assert not body["complete"]
+    assert body["measurements"]
+    status = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    assert process.returncode == status
+    assert b"Traceback" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
+
+
+def simulated(monkeypatch, **behaviour):
+    """Let the command find one simulated device."""
+    device = SimulatedDevice(Behaviour(**behaviour))
+    monkeypatch.setattr(command, "find", lambda: Devices((device,), ()))
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_table_shows_fits_checks_and_where_the_profile_is(at, monkeypatch, capsys):
+    simulated(monkeypatch, bound=63e9)
+    assert run(["probe", "--quick", "--test", "H1", "--test", "D1"]) == 0
+    page = capsys.readouterr().out
+    assert "Time of one copy = fixed time + bytes / rate" in page
+    assert re.search(r"h2d\.pinned +(49|50)\.\d GB/s +(49|50)\.\d to 5\d\.\d GB/s +(2\.9|3\.0)\d µs", page)
+    assert "pass  verification" in page
+    assert "kvcalc plan MODEL --on ./probe.yaml" in page
+
+
+def test_stdout_names_the_profile_as_it_was_given_and_the_evidence_does_not(at, monkeypatch, capsys):
+    simulated(monkeypatch, bound=63e9)
+    (at / "out").mkdir()
+    files = ["--profile", "out/p.yaml", "--evidence", "out/e.json"]
+    assert run(["probe", "--quick", "--test", "H1", "--test", "D1", *files, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["profile"] == "out/p.yaml"
+    assert valid("out/e.json")["profile"] is None
+
+
+def test_wrong_content_exits_with_4(at, monkeypatch, capsys):
+    simulated(monkeypatch, corrupt=True)
+    assert run(["probe", "--quick", "--test", "H1", "--test", "D1"]) == 4
+    assert "other bytes arrived than were sent" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_failed_figure_exits_with_1_only_where_that_is_asked(at, monkeypatch, capsys):
+    simulated(monkeypatch, bandwidth=60e9, bound=30e9)
+    assert run(["probe", "--quick", "--test", "H1", "--test", "D1"]) == 0
+    assert run(["probe", "--quick", "--test", "H1", "--test", "D1", "--check"]) == 1
+    assert "physically" in capsys.readouterr().out
+
+
+def test_no_gpu_exits_with_3_only_where_one_is_required(at, monkeypatch, capsys):
+    monkeypatch.setattr(command, "find", lambda: Devices((), ("torch is not installed",)))
+    assert run(["probe", "--quick", "--test", "F"]) == 0
+    assert run(["probe", "--quick", "--test", "F", "--require-gpu"]) == 3
+    assert "torch is not installed" in capsys.readouterr().out
+
+
+def test_a_file_of_somebody_else_is_not_written_over(at, capsys):
+    (at / "probe.yaml").write_text("schema: kvcalc.hardware/1\nname: mine\n")
+    assert run(["probe", "--quick", "--test", "F"]) == 2
+    assert "was not written by kvcalc probe" in capsys.readouterr().err
+    assert (at / "probe.yaml").read_text().endswith("mine\n")
+    assert not (at / "probe.json").exists()
+
+
+def test_an_own_file_is_written_over(at, monkeypatch, capsys):
+    simulated(monkeypatch)
+    for _ in range(2):
+        assert run(["probe", "--quick", "--test", "D1", "--test", "H1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--quick", "--full"], "--quick and --full say two different things"),
+        (["--test", "H7"], "unknown test 'H7', did you mean"),
+        (["--disk-bytes", "1 GB/s"], "--disk-bytes: "),
+        (["--max-seconds", "5 apples"], "--max-seconds: "),
+        (["--device", "first"], "--device: 'first' is not a whole number"),
+        (["--model", "llama-9"], "no model is named 'llama-9'"),
+        (["--evidence", "no/such/e.json"], "the folder no/such is not there"),
+        (["--profile", "."], "is a folder"),
+        (["--format", "yaml"], "--format: unknown format 'yaml'"),
+        (["--quik"], "No such option"),
+    ],
+)
+def test_a_wrong_option_is_one_line(arguments, words, at, capsys):
+    assert run(["probe", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert words in error
+    assert list(at.iterdir()) == []
+
+
+def test_the_help_says_what_no_gpu_has_verified(capsys):
+    from kvcalc.probe.__main__ import run as bare
+
+    with pytest.raises(SystemExit) as left:
+        bare(["--help"])
+    assert left.value.code == 0
+    assert "not yet verified on a GPU" in " ".join(capsys.readouterr().out.split())
+    assert run(["probe", "--help"]) == 0
+    assert "not yet verified on a GPU" in " ".join(capsys.readouterr().out.split())
+
+
+SECRETS = {
+    "host name": r"{host}",
+    "user": r"\b{user}\b",
+    "home": r"{home}",
+    "UUID": r"[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}",
+    "bus id": r"[0-9a-fA-F]{{4,8}}:[0-9a-fA-F]{{2}}:[0-9a-fA-F]{{2}}",
+    "path": r"(?<![\w./])/(?:home|root|tmp|mnt|usr|dev|proc|sys|var|opt|work)\b",
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_file_tells_whose_machine_it_was(secret, redacted):
+    pattern = SECRETS[secret].format(
+        host=re.escape(socket.gethostname()),
+        user=re.escape(getpass.getuser()),
+        home=re.escape(str(Path.home())),
+    )
+    for name, text in redacted.items():
+        assert re.findall(pattern, text) == [], name
+
+
+@pytest.fixture(scope="module")
+def redacted(tmp_path_factory):
+    """Evidence and profile of a run with a device that knows its address, a disk, and a test that fails."""
+    from kvcalc.probe.backends.torch_device import TorchDevice
+    from tests.probe import fake_torch
+
+    folder = tmp_path_factory.mktemp("secret-place")
+    places = command.Places(str(folder / "e.json"), str(folder / "p.yaml"))
+    torch = fake_torch.machine()
+    device = TorchDevice(torch, "cuda")
+    assert device.address == "0000:1b:00.0"
+    options = Options(
+        level="quick",
+        tests=("F", "M1", "Z1", "D1", "C1", "P1"),
+        disk=folder,
+        disk_named=True,
+        disk_bytes=2**26,
+    )
+    failing = OSError(5, "Input/output error", f"{Path.home()}/file")
+
+    class Broken(TorchDevice):
+        def multiply(self, side):
+            return lambda: None
+
+        def convert(self, conversion, elements):
+            raise failing
+
+        def memory(self, size):
+            return super().memory(min(size, 2**20))
+
+    found = command.probe(options, places, devices=Devices((Broken(torch, "cuda"),), (), torch))
+    assert any(test.status == "failed" for test in found.tests)
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+def test_both_files_were_looked_at(redacted):
+    assert set(redacted) == {"e.json", "p.yaml"}
+
+
+def evidence(tmp_path, name, monkeypatch, **behaviour):
+    simulated(monkeypatch, **behaviour)
+    path = tmp_path / name
+    assert (
+        run(
+            [
+                "probe",
+                "--quick",
+                "--test",
+                "H1",
+                "--evidence",
+                str(path),
+                "--profile",
+                str(tmp_path / "p.yaml"),
+            ]
+        )
+        == 0
+    )
+    return str(path)
+
+
+def test_two_probes_are_compared(tmp_path, monkeypatch, capsys):
+    first = evidence(tmp_path, "a.json", monkeypatch, bandwidth=50e9)
+    same = evidence(tmp_path, "b.json", monkeypatch, bandwidth=50e9, seed=9)
+    slow = evidence(tmp_path, "c.json", monkeypatch, bandwidth=25e9)
+    capsys.readouterr()
+    for other, expected in ((same, {"same"}), (slow, {"same", "slower"})):
+        assert run(["probe", "compare", first, other, "--format", "json"]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert {row["verdict"] for row in rows} <= expected
+    large = [row for row in rows if row["bytes"] >= 2**24]
+    assert all(row["verdict"] == "slower" and row["change"] == pytest.approx(-0.5, abs=0.03) for row in large)
+    assert run(["probe", "compare", first, slow]) == 0
+    assert "slower" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"schema": "kvcalc.plan/1"}', '{"schema": "kvcalc.probe/1"}']
+)
+def test_a_file_that_is_no_evidence_is_not_compared(content, tmp_path, capsys):
+    file = tmp_path / "a.json"
+    file.write_text(content)
+    assert run(["probe", "compare", str(file), str(file)]) == 2
+    error = capsys.readouterr().err
+    assert str(file) in error
+    assert error.count("\n") == 1
+
+
+def test_progress_is_for_terminals_alone(at, monkeypatch, capsys):
+    simulated(monkeypatch)
+    assert run(["probe", "--quick", "--test", "H1"]) == 0
+    assert capsys.readouterr().err == ""
+    assert os.environ.get("TERM") != "impossible"
+
+
+def test_figures_of_another_tool_are_compared_device_by_device(capsys):
+    first, second = (str(EXAMPLES / f"probe-{when}.json") for when in ("before", "after"))
+    assert run(["probe", "compare", first, second, "--format", "json"]) == 0
+    found = {row["series"]: row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert found["h2d.pinned"] == "slower"  # 55.3 to 27.1 GB/s
+    assert found["h2d.pinned (device 1)"] == "same"

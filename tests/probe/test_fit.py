@@ -1,0 +1,191 @@
+"""The fit on a simulated device whose t0 and B are known, and each of its gates."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvcalc.probe.fit import Rung, fit_of
+from kvcalc.probe.statistics import summary_of
+from tests.probe.simulation import Behaviour, inside, measured
+
+TRIALS = 300
+
+
+def rungs(t0=3e-6, bandwidth=50e9, sizes=None, noise=0.01, seed=0, samples=15):
+    """Return a ladder of times with relative noise, without a device."""
+    rng = np.random.default_rng(seed)
+    sizes = [4096.0 * 4**step for step in range(10)] if sizes is None else sizes
+    return [
+        Rung(size, summary_of((t0 + size / bandwidth) * (1 + noise * rng.standard_normal(samples))))
+        for size in sizes
+    ]
+
+
+@pytest.mark.parametrize("samples", [9, 15])
+@pytest.mark.parametrize("noise", [0.002, 0.02])
+def test_t0_and_b_lie_in_their_intervals_in_93_to_99_of_100_trials(samples, noise):
+    rng = np.random.default_rng([samples, int(noise * 1e4)])
+    both = t0_in = b_in = 0
+    for seed in range(TRIALS):
+        t0, bandwidth = 10 ** rng.uniform(-5.7, -4.7), 10 ** rng.uniform(9.5, 11)
+        behaviour = Behaviour(t0=t0, bandwidth=bandwidth, noise=noise, seed=seed)
+        _, fit = measured(behaviour, samples)
+        assert fit.published, fit.reason
+        assert fit.t0 is not None
+        for value, ends in ((fit.bandwidth, fit.bandwidth_range), (fit.t0, fit.t0_range)):
+            assert (
+                ends[1] - ends[0]
+            ) / 2 <= 0.101 * value  # the reciprocal of an even interval is not quite even
+        t0_in += inside(t0, fit.t0_range)
+        b_in += inside(bandwidth, fit.bandwidth_range)
+        both += inside(t0, fit.t0_range) and inside(bandwidth, fit.bandwidth_range)
+    assert 0.93 <= both / TRIALS <= 0.99, (both, t0_in, b_in)
+    assert t0_in / TRIALS >= 0.93
+    assert b_in / TRIALS >= 0.93
+
+
+FAULTS = {
+    "two_piece": {"knee": 2**19, "second_t0": 60e-6, "second_bandwidth": 25e9},
+    "capped": {"t0": 2e-6, "bandwidth": 60e9, "cap": 12e9},
+    "drifting": {"drift": 0.3, "drift_seconds": 1.0},
+    "bimodal": {"slow_share": 0.4},
+}
+
+
+@pytest.mark.parametrize("flag", FAULTS)
+@pytest.mark.parametrize("noise", [0.002, 0.01])
+def test_a_device_with_a_fault_has_its_flag_and_no_line(flag, noise):
+    wrong = []
+    for seed in range(30):
+        _, fit = measured(Behaviour(noise=noise, seed=seed, **FAULTS[flag]), samples=15)
+        if flag not in fit.flags or fit.published:
+            wrong.append((seed, fit.flags, fit.reason))
+    assert wrong == []
+
+
+def test_a_knee_is_given_as_its_two_pieces():
+    _, fit = measured(Behaviour(noise=0.002, **FAULTS["two_piece"]), samples=15)
+    lower, upper = fit.pieces
+    assert lower.largest < 2**19 <= upper.smallest
+    assert upper.bandwidth == pytest.approx(25e9, rel=0.02)
+    assert lower.t0 == pytest.approx(3e-6, rel=0.05)
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.01, 0.02])
+def test_a_clean_device_has_no_flag(noise):
+    flagged = [measured(Behaviour(noise=noise, seed=seed))[1].flags for seed in range(40)]
+    assert [flags for flags in flagged if flags] == []
+
+
+def test_launch_cost_does_not_show_where_the_queue_can_be_held():
+    _, fit = measured(Behaviour(t0=1.5e-6, launch=8e-6, noise=0.005))
+    assert fit.published
+    assert inside(1.5e-6, fit.t0_range)
+
+
+def test_launch_cost_is_flagged_where_the_queue_cannot_be_held():
+    rows, fit = measured(Behaviour(t0=1.5e-6, launch=8e-6, noise=0.005, stalls=False))
+    assert "launch_bound" in rows[0].flags
+    assert fit.t0 is None or fit.t0 < 3e-6  # the small sizes, which wait for the CPU, are not fitted
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.97, 1.0, 1.02, 1.1, 1.5])
+def test_no_line_is_ever_faster_than_the_link(factor):
+    bound = 50e9
+    for seed in range(20):
+        rows, fit = measured(Behaviour(bandwidth=bound * factor, noise=0.02, seed=seed), bound=bound)
+        if fit.published:
+            assert fit.bandwidth <= bound
+            assert fit.bandwidth_range[1] <= bound
+        if factor >= 1.1:
+            assert not fit.published
+            assert "implausible" in fit.flags
+            assert "implausible" in rows[-1].flags
+
+
+def test_content_that_does_not_arrive_is_no_measurement():
+    rows, fit = measured(Behaviour(corrupt=True))
+    assert all(row.verified is False and "verification" in row.flags for row in rows)
+    assert not fit.published
+
+
+GATES = {
+    "too few sizes": (rungs(sizes=[4096.0, 65536.0, 1e6, 1e7]), "4 sizes are too few"),
+    "too narrow a span": (rungs(sizes=[1e6, 2e6, 4e6, 8e6, 16e6, 32e6]), "span a factor of 32"),
+    "too little of the bytes": (
+        rungs(t0=1e-3, sizes=[4096.0 * 2**step for step in range(9)]),
+        "wider|quarter|varian",
+    ),
+    "nothing trusted": ([Rung(4096.0, summary_of([1e-6] * 9), trusted=False)] * 6, "0 sizes"),
+    "wild samples": (rungs(noise=0.2), "scatter|groups|drift"),
+    "a random table": (
+        [
+            Rung(size, summary_of([value * factor for factor in (0.999, 1, 1.001) * 5]))
+            for size, value in zip(
+                [4096.0 * 4**step for step in range(8)],
+                [9e-6, 4e-6, 9e-5, 3e-5, 4e-6, 2e-4, 1e-5, 6e-6],
+                strict=True,
+            )
+        ],
+        ".",
+    ),
+}
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_gate_that_fails_refuses_the_line_and_says_why(gate):
+    ladder, words = GATES[gate]
+    fit = fit_of(ladder)
+    assert not fit.published
+    assert fit.bandwidth is None
+    assert fit.t0 is None
+    import re
+
+    assert re.search(words, fit.reason), fit.reason
+
+
+def test_a_t0_that_the_noise_hides_is_not_published_but_b_is():
+    fit = fit_of(rungs(t0=1e-10, noise=0.02))
+    assert fit.published
+    assert fit.t0 is None
+    assert "lost in the noise" in fit.reason
+    assert inside(50e9, fit.bandwidth_range)
+
+
+def test_a_high_smallest_size_is_said_to_extrapolate_t0():
+    # 100 times span and a smallest size above a tenth of the largest exclude each other: never both.
+    assert not fit_of(rungs()).t0_extrapolated
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.1, 1e3), st.floats(0.1, 1e3))
+def test_the_line_does_not_depend_on_the_units(bytes_factor, time_factor):
+    plain = fit_of(rungs())
+    scaled = fit_of(
+        [
+            Rung(
+                rung.size * bytes_factor,
+                summary_of(np.array([rung.time.low, rung.time.median, rung.time.high] * 5) * time_factor),
+            )
+            for rung in rungs()
+        ]
+    )
+    same = fit_of(
+        [
+            Rung(rung.size, summary_of([rung.time.low, rung.time.median, rung.time.high] * 5))
+            for rung in rungs()
+        ]
+    )
+    assert scaled.published == same.published
+    assert scaled.bandwidth == pytest.approx(same.bandwidth * bytes_factor / time_factor, rel=1e-6)
+    assert scaled.t0 == pytest.approx(same.t0 * time_factor, rel=1e-6)
+    assert plain.published
+
+
+def test_the_half_speed_size_is_t0_times_b():
+    fit = fit_of(rungs(noise=0.001))
+    assert fit.half_size == pytest.approx(3e-6 * 50e9, rel=0.02)
+    assert math.isclose(fit.half_size, fit.t0 * fit.bandwidth)
