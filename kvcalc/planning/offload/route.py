@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import numpy as np
 
 from kvcalc.engines.layout import Layout
-from kvcalc.errors import SettingsError, did_you_mean, nearest
+from kvcalc.errors import SettingsError
 from kvcalc.formulas.restore import path_time
 from kvcalc.formulas.transfer import (
     duplex_bandwidth,
@@ -43,6 +44,10 @@ BOTH_WAYS = 1.5
 
 HOST_SIDE = ("dram", "c2c", "cxl", "nvme", "sata")
 """Kinds of tier whose bytes reach a GPU over its host link."""
+
+MISSPELT = 0.7
+"""How alike [1] the name of a tier is to that of a kind that it is taken to mean: two letters swapped of four
+are 0.75, "archive" and "drive" 0.67."""
 
 ENDLESS = 1e15
 """So many bytes [byte] that what is once for a restore no longer counts."""
@@ -220,8 +225,9 @@ def _tell_rate(route: Route, machine: str, book: Notebook) -> None:
     if kind is None and tier.mechanism is None and tier.name.isidentifier():
         words = [word for known in tier_kinds().values() for word in known.called]
         told = f"{tier.name}: no kind of tier is called so, and it is taken as plain bytes of no kind"
-        if nearest(tier.name.lower(), words):
-            book.warn(f"{told}{did_you_mean(tier.name.lower(), words)} kind= of the tier says it too")
+        near = get_close_matches(tier.name.lower(), words, 1, MISSPELT)
+        if near:
+            book.warn(f"{told}, did you mean {near[0]!r}? kind= of the tier says it too")
         else:
             book.assume(f"{told}; kind= of the tier says what it is")
     if kind is not None and kind.name in HOST_SIDE and tier.shared_by == 1 and tier.bandwidth > route.link:
