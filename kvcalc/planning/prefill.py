@@ -17,7 +17,7 @@ from kvcalc.planning.memory import step_tokens
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.pace import Pace, Paces
 from kvcalc.planning.reads import WeightReads, weight_reads
-from kvcalc.planning.work import attention_work, products
+from kvcalc.planning.work import LINEAR_SHARE, attention_share, attention_work, products
 from kvcalc.quantity import Flop, FlopPerSecond, Seconds, Tokens
 from kvcalc.results import Prefill, Source
 from kvcalc.scenario import Scenario
@@ -28,11 +28,6 @@ ACTIVATION = 2.0
 ALL_REDUCES = 2.0
 """All-reduces of one layer under tensor parallelism [1]: one after attention, one after the MLP
 (M. Shoeybi et al., Megatron-LM, https://arxiv.org/abs/1909.08053)."""
-
-
-ATTENTION_SHARE = 0.2
-"""Share of attention in the operations of a prompt from which a constant rate misleads [1]: what it is at
-a quarter of the length where attention and weights cost the same."""
 
 
 def _call(formula: Callable[..., Any], **arguments: Any) -> Any:  # noqa: ANN401 - any formula
@@ -119,13 +114,6 @@ class PrefillModel:
     def flops(self, new: Tokens, cached: Tokens = 0.0) -> Flop:
         """Operations of prefilling `new` tokens on `cached` ones, output head for the last one."""
         return prefill_flops(new, self.flop_per_token, self._attention(new, cached)) + self._head
-
-    def attention_share(self, prompt: float) -> float | None:
-        """Return which share of a prompt's operations is attention; None without parameter counts."""
-        if self.parameters is None:
-            return None
-        attention = float(self._attention(prompt, 0.0))
-        return attention / (attention + self.flop_per_token * prompt)
 
     @property
     def _head(self) -> float:
@@ -284,21 +272,20 @@ def tell_source(model: PrefillModel, key: str, book: Notebook) -> None:
         book.assume(_told(model))
     else:
         book.source(key, Source("given", "--prefill" if model.source == "given" else "--prefill-rate"))
-        if model.source == "rate":
-            _tell_rate(model, book)
+        if model.source != "given":
+            _tell_rate(model.scenario, book)
         if model.source == "given" and model.parameters is None:
             book.assume("the given prefill time divides evenly over the prompt's tokens")
 
 
-def _tell_rate(model: PrefillModel, book: Notebook) -> None:
-    """Warn where one rate for all lengths leaves out attention, which grows with the square of the prompt."""
-    prompt = model.scenario.workload.prompt
-    share = model.attention_share(float(prompt))
-    if share is not None and share > ATTENTION_SHARE:
+def _tell_rate(scenario: Scenario, book: Notebook) -> None:
+    """Warn where one rate is given for a prompt that is long for its model."""
+    share = attention_share(scenario)
+    if share is not None and share > LINEAR_SHARE:
         book.warn(
-            f"--prefill-rate is one rate for all lengths, and at {prompt:,} tokens attention is {share:.0%} "
-            "of the operations: shorter prompts are faster, and the end of a long one slower, than it says; "
-            "--prefill with the time of this very prompt replaces it"
+            f"--prefill-rate is one rate for all lengths, and at {scenario.workload.prompt:,} tokens "
+            f"attention is {share:.0%} of the operations: what is left after a long hit takes longer than it "
+            "says; give --prefill of this very prompt"
         )
 
 

@@ -179,7 +179,7 @@ def test_the_nearest_flip_of_each_kind_is_told(plan_result):
 def test_the_cheaper_way_to_lose_a_sequence_comes_first(plan_result):
     swap = replace(plan_result.eviction, swap_time=0.06, cheapest_mode="swap")
     assert said(replace(plan_result, eviction=swap), "Losing").startswith(
-        "Losing a running sequence costs 60.0 ms to swap it out to dram and back, against 2.56 s to "
+        "Losing a running sequence costs 60.0 ms to swap it out to dram and back, against 2.56 s to recompute"
     )
     slow = replace(plan_result.eviction, swap_time=9.0)
     assert said(replace(plan_result, eviction=slow), "Losing").startswith(

@@ -4,23 +4,15 @@ from collections.abc import Iterator
 
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
-from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.prefill import ATTENTION_SHARE
-from kvcalc.planning.speed import speed_of
-
-
-def attention_share(deployment: Deployment) -> float | None:
-    """Return which share of the prompt's operations are attention; None without parameter counts."""
-    speed = speed_of(deployment.scenario, deployment.layout, Notebook())
-    return speed.prefill.attention_share(float(deployment.prompt))
+from kvcalc.planning.work import LINEAR_SHARE, attention_share
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
     """Warn where the question gives a rate for a prompt that is long for this model."""
     if deployment.scenario.overrides.prefill_rate is None:
         return
-    share = attention_share(deployment)
-    if share is not None and share > ATTENTION_SHARE:
+    share = attention_share(deployment.scenario)
+    if share is not None and share > LINEAR_SHARE:
         yield Finding(
             "warning",
             f"--prefill-rate is one rate for all lengths, and at {deployment.prompt:,} tokens attention is "
