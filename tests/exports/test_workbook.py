@@ -128,12 +128,25 @@ def test_a_time_without_an_end_is_a_word_and_not_a_number(rate, tmp_path):
     read = [name for name in book.sheetnames if name not in ("Steps", "Variants")]
     shown = [cell.value for name in read for row in book[name].iter_rows() for cell in row]
     assert [value for value in shown if isinstance(value, (int, float)) and abs(value) > 1e99] == []
-    points = [row[1:] for row in book["Charts"].iter_rows(min_row=11, max_row=18, values_only=True)]
+    points = [row[1:] for row in book["Charts"].iter_rows(min_row=12, max_row=19, values_only=True)]
     assert points[0][0] == "unlimited"  # a sixteenth of what the link gives
     top = 2 * max(value for point in points for value in point[:2] if value != "unlimited")
     for with_hit, without, drawn_with, drawn_without in points:
         assert drawn_with == (top if with_hit == "unlimited" else with_hit)
         assert drawn_without == without
+
+
+def test_a_bar_of_memory_is_never_less_than_nothing(tmp_path):
+    """The weights of a 70B model alone are more than one GPU has."""
+    said = {"model": "llama-3.1-70b", "on": "h100-sxm-80gb"}
+    kvcalc.export(**said, to=tmp_path / "plan.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "plan.xlsx", data_only=True)
+    bars = {row[0]: row[1] for row in book["Charts"].iter_rows(min_row=4, max_row=9, values_only=True)}
+    memory = kvcalc.plan(**said).memory
+    parts = memory.weights + memory.activations + memory.kv_pool
+    assert bars["Other"] == 0
+    assert bars["Missing"] == pytest.approx(parts - memory.total)
+    assert min(bars.values()) == 0
 
 
 @needs_office

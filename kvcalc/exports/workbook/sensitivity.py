@@ -20,15 +20,15 @@ from kvcalc.exports.workbook.variants import (
 )
 from kvcalc.exports.workbook.writing import Cells, ended
 from kvcalc.results import UNLIMITED
-from kvcalc.tracing.expression import Node
-from kvcalc.tracing.operations import choose, missing
+from kvcalc.tracing.expression import Node, constant
+from kvcalc.tracing.operations import choose, missing, operate
 
 _CHANGE_CELL = "Sensitivity!$B$2"
 _MEMORY = ("weights", "activations", "kv_pool", "other")
 TOP = 2
 """Height at which a time without an end is drawn, over the longest that ends [1]."""
 
-_COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E")
+_COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E", "#7A4FA3")
 
 
 def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> Columns:
@@ -142,13 +142,23 @@ def _charts(
     heads(cells, sheet, ("Memory of one GPU", "Bytes", "", "", ""))
     for row, name in enumerate(_MEMORY, FIRST):
         sheet.write_string(row, 0, title(name), cells.styles.label())
-        cells.figure(sheet, row, 1, figures[f"memory.{name}"].node, cells.styles.formula("byte", 1e9))
+        node = figures[f"memory.{name}"].node
+        cells.figure(sheet, row, 1, _at_least_zero(node), cells.styles.formula("byte", 1e9))
     end = FIRST + len(_MEMORY)
+    sheet.write_string(end, 0, "Missing", cells.styles.label())
+    # A plan whose parts are more than there is has a negative rest, which no bar can be.
+    lacking = _at_least_zero(operate("neg", figures["memory.other"].node))
+    cells.figure(sheet, end, 1, lacking, cells.styles.formula("byte", 1e9))
+    end += 1
     sheet.write_string(end, 0, "Needed by the load", cells.styles.label())
     cells.figure(sheet, end, 1, figures["capacity.need"].node, cells.styles.formula("byte", 1e9))
     _memory_chart(cells, sheet, end)
     if curve:
         _curve_chart(columns, sheet, figures, first, curve, end + 2)
+
+
+def _at_least_zero(node: Node) -> Node:
+    return operate("max", constant(0), node)
 
 
 def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:
