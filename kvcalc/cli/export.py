@@ -30,6 +30,7 @@ def export(
     """Write a plan to a file: a page with charts (.html), or a workbook with live formulas (.xlsx).
 
     Example: kvcalc export examples/four-gpus-70b.yaml -o report.html
+    Example: kvcalc export llama-3.1-8b --on h100-sxm-80gb --concurrency 32 -o plan.xlsx
     """
     from kvcalc.api import with_file
     from kvcalc.exports import writer_of

@@ -49,8 +49,8 @@ STRUCTURE: Mapping[str, str] = {
     "lora_rank": "adapters change what is loaded",
     "spec_tokens": "speculation changes what runs in a step",
     "compute_capability": "it chooses kernels",
-    "draws": "",
-    "seed": "",
+    "draws": "a workbook draws no random numbers",
+    "seed": "a workbook draws no random numbers",
 }
 """Numbers that the form of the answer is made of: they stay as they are, with the reason that is shown."""
 
@@ -60,6 +60,9 @@ GROUPS = ("Load", "Engine and GPUs", "Restore and prices", "Tiers", "Machine", "
 _MAY_BE_ZERO = frozenset(
     ("queue", "setup", "convert", "sync", "window", "hit", "cached", "price", "hit_rate", "acceptance")
 )
+_FIXED_REACH = frozenset(("compressor_state",))
+"""Components whose window is part of the architecture: engines have block sizes for known ones alone."""
+
 _GROUP_OF = {"Workload": "Load", "Times": "Restore and prices", "Money": "Restore and prices"}
 
 
@@ -346,7 +349,8 @@ def model_leaf(inputs: Inputs) -> Leaf:
                 tensor = component.entry[int(parts[4])]
                 name = f"{prefix}.{tensor.name}.{parts[5]}"
                 return inputs.model(name, value, "1", "KV cache", f"{parts[5]} of {tensor.name}")
-            if parts[3:] == ["growth", "size"] and component.growth.kind in ("window", "chunk"):
+            windowed = component.growth.kind in ("window", "chunk") and component.kind not in _FIXED_REACH
+            if parts[3:] == ["growth", "size"] and windowed:
                 return inputs.model(f"{prefix}.window", value, "token", "KV cache", "tokens kept at most")
             if parts[3:] == ["attention", "query_heads"]:
                 return inputs.model(f"{prefix}.query_heads", value, "1", "KV cache", "query heads of a layer")

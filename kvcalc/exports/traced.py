@@ -10,7 +10,7 @@ from typing import Any
 from kvcalc.api import plan_calls
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said
-from kvcalc.errors import SettingsError
+from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.exports.inputs import (
     Input,
     Inputs,
@@ -42,7 +42,7 @@ from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
 from kvcalc.tracing.joining import join
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
-from kvcalc.tracing.number import node_of
+from kvcalc.tracing.number import node_of, parts_of_text
 from kvcalc.tracing.operations import both, either, less, negate
 from kvcalc.tracing.paths import condition_of, follow, supposing
 from kvcalc.tracing.trace import TRACE, DeadEndError, started
@@ -238,18 +238,41 @@ def trace_plan(question: Question) -> TracedPlan:
     )
 
 
+_NO_GRAPH = (
+    *(DeadEndError, KvcalcError),
+    *(RecursionError, TypeError, AttributeError, KeyError, ValueError),
+)
+"""Errors of a trace; the plan itself has been answered before."""
+
+
 def _followed(answer: Callable[[], Any]) -> Any:
     """Return the answer as a graph, or say in one line that this plan has none."""
     try:
         with deep():
             return follow(answer)
-    except (DeadEndError, RecursionError, TypeError, AttributeError, KeyError, ValueError) as error:
+    except _NO_GRAPH as error:
         if os.environ.get("KVCALC_DEBUG"):
             raise
         raise SettingsError(
-            f"this plan does not fit a workbook ({' '.join(str(error).split()) or type(error).__name__}); "
-            "`kvcalc plan` answers it"
+            f"this plan does not fit a workbook ({_words_of(error)}); `kvcalc plan` answers it"
         ) from None
+
+
+def _words_of(error: Exception) -> str:
+    """Return what an error says, with the numbers of now where it names traced ones."""
+    pieces = []
+    # What a KeyError says of itself is the key as code writes it.
+    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    for piece in parts_of_text(said):
+        if isinstance(piece, str):
+            pieces.append(piece)
+            continue
+        node, form = piece
+        try:
+            pieces.append(format(TRACE.now(node), form.strip()))
+        except (ArithmeticError, ValueError, TypeError, KeyError):
+            pieces.append("some")
+    return " ".join("".join(pieces).split()) or type(error).__name__
 
 
 def _draft(question: Question, mirror: Mirror) -> Any:

@@ -152,7 +152,16 @@ def _value(node: Node, inputs: Mapping[str, Any], known: Mapping[Node, Any]) -> 
         return args[0] is None
     if node.op == "finite":
         return math.isfinite(args[0])
-    return _FOLDED[node.op](*args)
+    return _FOLDED[node.op](*_with_blanks(node, args))
+
+
+def _with_blanks(node: Node, args: list[Any]) -> list[Any]:
+    """Return numbers as formulas take them: a blank cell counts as zero, and the least or most of it not."""
+    blank = [arg.op == "input" and value is None for arg, value in zip(node.args, args, strict=True)]
+    if node.op in ("min", "max") and not all(blank):
+        filled = [value for value, is_blank in zip(args, blank, strict=True) if not is_blank]
+        return [filled[0], filled[-1]]
+    return [0 if is_blank else value for value, is_blank in zip(args, blank, strict=True)]
 
 
 def fold(op: str, args: tuple[Node, ...]) -> Node | None:

@@ -20,6 +20,9 @@ MOST_WAYS = 4096
 """Ways of one function that are followed [1]; known plans have a few dozen at most."""
 
 
+SAME_FORM = "the answer has the rows that it was exported with"
+"""What a graph rests on where the results of two ways cannot be joined."""
+
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -129,7 +132,7 @@ def follow(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         scripts.extend(way.others)
         if len(ends) > MOST_WAYS:
             raise TRACE.stop(f"{getattr(function, '__name__', 'a step')} has too many ways")
-    return _outcome(_tree(ends, 0), getattr(function, "__qualname__", ""))
+    return _outcome(_tree(ends, 0))
 
 
 def _tree(ends: list[tuple[tuple[tuple[Node, bool], ...], Any]], depth: int) -> Any:
@@ -155,7 +158,7 @@ def _settled(end: Any, path: tuple[tuple[Node, bool], ...]) -> Any:
             answer = raises[1]
             reason = str((end.no if answer else end.yes).error)
         else:
-            answer, reason = _now(end.cond), "the answer has other rows"
+            answer, reason = _now(end.cond), SAME_FORM
         TRACE.limits.append(Limit((*path, (end.cond, not answer)), reason))
         end = end.yes if answer else end.no
     return end
@@ -192,16 +195,16 @@ def _same_error(a: Exception, b: Exception) -> bool:
     return type(a) is type(b) and str(a) == str(b)
 
 
-def _outcome(end: Any, where: str = "") -> Any:
+def _outcome(end: Any) -> Any:
     """Return or raise the end of this way; a fork asks the caller's own way."""
     while isinstance(end, _Fork):
-        end = end.yes if _chosen(end, where) else end.no
+        end = end.yes if _chosen(end) else end.no
     if isinstance(end, _Raised):
         raise end.error
     return end.value
 
 
-def _chosen(fork: _Fork, where: str) -> bool:
+def _chosen(fork: _Fork) -> bool:
     """Return which side of a fork to go on with: of results that cannot be joined, the one of now.
 
     Where an error is an answer, the caller follows both sides.  Elsewhere the graph ends at the error.
@@ -220,7 +223,7 @@ def _chosen(fork: _Fork, where: str) -> bool:
         answer = bool(TRACE.now(fork.cond))
     except (ArithmeticError, ValueError, TypeError, KeyError):
         raise TRACE.stop("the answer takes another form") from None
-    TRACE.require(fork.cond if answer else negate(fork.cond), f"the answer has other rows ({where})")
+    TRACE.require(fork.cond if answer else negate(fork.cond), SAME_FORM)
     return answer
 
 

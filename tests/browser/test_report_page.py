@@ -107,6 +107,22 @@ def test_it_opens_offline_and_fits_every_screen(opened, screen):
     assert f"{result.capacity.sessions:.0f} of {result.inputs['concurrency']}" in verdict
 
 
+def test_a_table_wider_than_a_phone_scrolls_to_its_last_column_and_shows_that_it_does(opened):
+    page = opened("phone-light").page
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    wide = page.evaluate("""() => [...document.querySelectorAll(".scroll")]
+      .filter(one => one.scrollWidth > one.clientWidth)
+      .map(one => {
+        one.scrollLeft = one.scrollWidth;
+        const last = one.querySelector("tr > :last-child").getBoundingClientRect();
+        const style = getComputedStyle(one);
+        return [last.right <= one.getBoundingClientRect().right + 1,
+                style.backgroundAttachment.split(", ").sort().join(" "), style.backgroundImage !== "none"];
+      })""")
+    assert wide
+    assert all(one == [True, "local local scroll scroll", True] for one in wide)
+
+
 def test_a_changed_input_changes_the_verdict_to_that_of_the_library(opened, screen):
     found = opened(screen)
     page = found.page

@@ -42,9 +42,9 @@ def recalculated(path, folder):
 
 
 def figures(book):
-    """Return each figure of the sheets under the key that the JSON of a plan has."""
+    """Return each figure of the sheets, the tiers' table apart, under the key that the JSON of a plan has."""
     found = {}
-    for name in ("KV", "Memory", "Speed", "Fleet", "Eviction"):
+    for name in ("Answers", "KV", "Memory", "Speed", "Fleet", "Eviction"):
         for row in book[name].iter_rows(min_row=4, values_only=True):
             if row[3]:
                 found[row[3]] = row[1]
@@ -76,11 +76,14 @@ def errors(book):
 
 
 def at(body, key):
-    """Return the value at a key such as ``kv.components[0].bytes``."""
-    for name in re.findall(r"[^.\[\]]+", key):
+    """Return the value at a key such as ``kv.components[0].bytes``; a row of offload has tier and mode."""
+    for tier, mode, name in re.findall(r"\[tier=(.*?),mode=(\w+)\]|([^.\[\]]+)", key):
         if body is None:
             return None
-        body = body[int(name)] if isinstance(body, list) else body[name]
+        if tier:
+            body = next((row for row in body if (row["tier"], row["mode"]) == (tier, mode)), None)
+        else:
+            body = body[int(name)] if isinstance(body, list) else body[name]
     return body
 
 

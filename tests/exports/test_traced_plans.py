@@ -10,11 +10,15 @@ import recalculated as office
 
 import kvcalc
 from kvcalc.api import question_of, scenario
-from kvcalc.exports.traced import trace_plan
+from kvcalc.errors import SettingsError
+from kvcalc.exports.traced import _followed, trace_plan
 from kvcalc.exports.workbook.figures import figures_of
 from kvcalc.exports.workbook.writing import told
 from kvcalc.planning.plan import Plan
-from kvcalc.tracing.expression import evaluate
+from kvcalc.tracing.bounds import COUNT
+from kvcalc.tracing.expression import GRAPH, evaluate
+from kvcalc.tracing.number import Traced
+from kvcalc.tracing.trace import started
 
 CASES = [
     ("qwen3-30b-a3b", "h100-sxm-80gb", {"engine": "vllm", "tp": 2}, {"rate": 10.0, "utilization": 0.6}),
@@ -30,6 +34,7 @@ CASES = [
     ("llama-3.1-8b", "h100-sxm-80gb", {"spec_tokens": 3, "draft": "llama-3.2-1b"}, {"max_seqs": 4}),
     ("llama-3.1-8b", "h100-sxm-80gb", {"engine": "vllm"}, {"block_size": 32}),
     ("llama-3.1-8b", "h100-sxm-80gb", {"tp": 2}, {"block_size": 64, "tp": 4}),
+    ("deepseek-v4-flash", "b200-sxm-180gb", {"engine": "vllm", "gpus": 4}, {"rate": 2.0, "cached": 100}),
     ("qwen2.5-vl-7b", "h100-sxm-80gb", {"images": 2, "image_tokens": 576}, {"images": 5}),
 ]
 
@@ -115,3 +120,15 @@ def test_a_number_that_makes_the_form_of_the_answer_is_checked():
     plan = trace_plan(question_of("llama-3.1-8b", "h100-sxm-80gb", engine="vllm"))
     values = {item.key: item.value for item in plan.inputs} | {"tp": 3}
     assert not all(evaluate(check.holds, values) for check in plan.checks)
+
+
+@pytest.mark.parametrize("kind", [SettingsError, ValueError, KeyError])
+def test_what_has_no_graph_is_said_in_plain_words(kind):
+    started({"reach": 12})
+    reach = Traced(GRAPH.input("reach", COUNT))
+
+    def answer():
+        raise kind(f"a reach of {reach:,.1f} tokens\nis not understood")
+
+    with pytest.raises(SettingsError, match=r"\(a reach of 12\.0 tokens is not understood\)"):
+        _followed(answer)

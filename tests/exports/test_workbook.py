@@ -102,6 +102,15 @@ def test_the_recalculated_workbook_equals_the_plan(name, change, exported, tmp_p
 
 
 @needs_office
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_file_as_exported_opens_without_an_error(name, exported, tmp_path):
+    """LibreOffice keeps the numbers and words of the file, and computes conditions from them."""
+    book = office.recalculated(exported(name), tmp_path)
+    assert office.errors(book) == []
+    assert book["Answers"]["B5"].value == "yes"
+
+
+@needs_office
 def test_the_verdict_follows_a_cell_and_a_bad_division_is_said(exported, tmp_path):
     file = tmp_path / "changed.xlsx"
     office.changed(exported("dense on one GPU"), file, {"concurrency": 5000, "tp": 3})
@@ -109,6 +118,35 @@ def test_the_verdict_follows_a_cell_and_a_bad_division_is_said(exported, tmp_pat
     assert book["Answers"]["B4"].value == "does not fit"
     assert book["Answers"]["B5"].value == "no"  # three ranks do not divide eight KV heads
     assert ("tp divides the heads", False) in [row[:2] for row in book["Checks"].iter_rows(values_only=True)]
+
+
+@pytest.mark.parametrize("rate", [0.5, 60.0], ids=["the slowest link has no end", "nothing has"])
+def test_a_time_without_an_end_is_a_word_and_not_a_number(rate, tmp_path):
+    file = tmp_path / "plan.xlsx"
+    kvcalc.export(**DENSE, rate=rate, tiers={"dram": {"bandwidth": "2 GB/s"}}, to=file)
+    book = openpyxl.load_workbook(file, data_only=True)
+    read = [name for name in book.sheetnames if name not in ("Steps", "Variants")]
+    shown = [cell.value for name in read for row in book[name].iter_rows() for cell in row]
+    assert [value for value in shown if isinstance(value, (int, float)) and abs(value) > 1e99] == []
+    points = [row[1:] for row in book["Charts"].iter_rows(min_row=12, max_row=19, values_only=True)]
+    assert points[0][0] == "unlimited"  # a sixteenth of what the link gives
+    top = 2 * max(value for point in points for value in point[:2] if value != "unlimited")
+    for with_hit, without, drawn_with, drawn_without in points:
+        assert drawn_with == (top if with_hit == "unlimited" else with_hit)
+        assert drawn_without == without
+
+
+def test_a_bar_of_memory_is_never_less_than_nothing(tmp_path):
+    """The weights of a 70B model alone are more than one GPU has."""
+    said = {"model": "llama-3.1-70b", "on": "h100-sxm-80gb"}
+    kvcalc.export(**said, to=tmp_path / "plan.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "plan.xlsx", data_only=True)
+    bars = {row[0]: row[1] for row in book["Charts"].iter_rows(min_row=4, max_row=9, values_only=True)}
+    memory = kvcalc.plan(**said).memory
+    parts = memory.weights + memory.activations + memory.kv_pool
+    assert bars["Other"] == 0
+    assert bars["Missing"] == pytest.approx(parts - memory.total)
+    assert min(bars.values()) == 0
 
 
 @needs_office
@@ -176,6 +214,20 @@ def test_inputs_have_names_units_notes_and_sources(exported):
     assert all(row[2] and row[3] and row[4] for row in rows)
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama.cpp"])
+def test_conditions_and_what_is_fixed_are_in_words_of_a_planner(engine, tmp_path):
+    kvcalc.export(**DENSE, engine=engine, to=tmp_path / "plan.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "plan.xlsx")
+    conditions = [row[0] for row in book["Checks"].iter_rows(min_row=4, values_only=True) if row[0]]
+    assert conditions
+    assert not [text for text in conditions if re.search(r"\.\.\.|<|lambda|_choice|[a-z][A-Z]\w+\.", text)]
+    rows = {row[0]: row for row in book["Inputs"].iter_rows(values_only=True)}
+    assert rows["DP attention"][1] == "no"
+    assert rows["GPU layers"][1] == "not set"
+    assert rows["Draws"][3] == rows["Seed"][3] == "a workbook draws no random numbers"
+    assert not [row for row in rows.values() if row[1] in ("None", "True", "False")]
+
+
 def test_round_ups_to_blocks_are_live(exported):
     book = openpyxl.load_workbook(exported("tiers and four GPUs under vLLM"))
     steps = {f"C{row[0].row}": row[0].value for row in book["Steps"].iter_rows(5, min_col=3, max_col=3)}
@@ -230,6 +282,12 @@ def test_a_missing_extra_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match=r"pip install 'kvcalc\[xlsx\]'"):
         kvcalc.export(**DENSE, to=tmp_path / "plan.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_shows_how_to_write_each_kind_of_file(capsys):
+    assert run(["export", "--help"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  kvcalc export ")]
+    assert [line.rpartition(".")[2] for line in shown] == ["html", "xlsx"]
 
 
 def test_the_command_writes_the_file(tmp_path, capsys):

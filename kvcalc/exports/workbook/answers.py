@@ -131,7 +131,7 @@ def _tiers(cells: Cells, sheet: Any, figures: Mapping[str, Figure], row: int) ->
 
 def _why(cells: Cells, sheet: Any, row: int, verdict: Figure, figures: Mapping[str, Figure]) -> None:
     """Write the verdict in words beside it."""
-    reason = figures.get(verdict.key.replace(".verdict", ".reason"))
+    reason = figures.get(verdict.key.removesuffix("verdict") + "reason")
     if reason is not None and (reason.live or reason.node in cells.steps.places):
         cells.figure(sheet, row, 4, reason.node, cells.styles.words())
         sheet.set_row(row, 15 * (1 + len(str(cells.value(reason.node))) // 60))

@@ -27,12 +27,17 @@ ITERATED = ("decode.compute_bound_batch", "decode.reason")
 class Figure:
     """One figure of the answer."""
 
-    key: str  # as the JSON of `kvcalc plan` has it, such as offload[0].transfer
+    key: str  # as the JSON of `kvcalc plan` has it; a row of offload by its tier and mode
     node: Node
     unit: str
     part: str  # kv, memory, ... of the plan
     name: str  # last word of the key
     column: str = ""  # the tier and mode, for the rows of offload
+
+    @property
+    def plain(self) -> str:
+        """The key without places in lists, as units are listed."""
+        return _plain_key(f"offload.{self.name}" if self.column else self.key)
 
     @property
     def live(self) -> bool:
@@ -55,19 +60,20 @@ def figures_of(plan: TracedPlan) -> tuple[Figure, ...]:
     left_out = {*NOT_LIVE, *(ITERATED if plan.result.decode.reason == EXPERT_BATCH else ())}
     if plan.real.inputs["ranges"]:
         left_out.add("offload.reason")  # which of the given ranges decides is found by sorting them
-    return tuple(item for item in found if _plain_key(item.key) not in left_out)
+    return tuple(item for item in found if item.plain not in left_out)
 
 
 def _offload(plan: TracedPlan, units: dict[str, str]) -> Iterator[Figure]:
-    """Yield the rows of all tiers, blank where there is none: no hit, or a load that fits."""
-    places = {(row.tier, row.mode): place for place, row in enumerate(plan.real.offload)}
-    for number, (where, row) in enumerate(plan.rows):
-        place = places.get((row.tier, row.mode), number)
+    """Yield the rows of all tiers, blank where there is none: no hit, or a load that fits.
+
+    A row is named by its tier and mode: its place in the JSON changes with the load.
+    """
+    for where, row in plan.rows:
         column = f"{row.tier} ({str(row.mode).replace('_', ' ')})"
-        for key, node in _leaves(row, f"offload[{place}]"):
-            shown = choose(where, node, NOTHING)
-            name = key.partition("].")[2]
-            yield Figure(key, shown, _unit(units, f"offload.{name}"), "offload", name, column)
+        place = f"offload[tier={row.tier},mode={row.mode}]"
+        for key, node in _leaves(row, "offload"):
+            shown, name = choose(where, node, NOTHING), key.removeprefix("offload.")
+            yield Figure(f"{place}.{name}", shown, _unit(units, key), "offload", name, column)
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Node]]:

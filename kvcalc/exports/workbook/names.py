@@ -35,5 +35,6 @@ def title(name: str) -> str:
     """
     words = name.replace("_", " ").replace(".", ", ").strip()
     words = re.sub(r"\bgpu\b", "GPU", re.sub(r"\bkv\b", "KV", words))
+    words = re.sub(r"\b(tp|pp|dp|ep|dcp)\b", lambda found: found[0].upper(), words)
     words = re.sub(r"\bcpu\b", "CPU", re.sub(r"\bttft\b", "TTFT", words))
     return words[:1].upper() + words[1:]

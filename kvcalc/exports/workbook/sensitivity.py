@@ -18,13 +18,17 @@ from kvcalc.exports.workbook.variants import (
     outcomes,
     varied,
 )
-from kvcalc.exports.workbook.writing import Cells
-from kvcalc.tracing.expression import Node
-from kvcalc.tracing.operations import choose, missing
+from kvcalc.exports.workbook.writing import Cells, ended
+from kvcalc.results import UNLIMITED
+from kvcalc.tracing.expression import Node, constant
+from kvcalc.tracing.operations import choose, missing, operate
 
 _CHANGE_CELL = "Sensitivity!$B$2"
 _MEMORY = ("weights", "activations", "kv_pool", "other")
-_COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E")
+TOP = 2
+"""Height at which a time without an end is drawn, over the longest that ends [1]."""
+
+_COLOURS = ("#3B5B92", "#C58B2A", "#4C8C6B", "#9A9A9A", "#B3261E", "#7A4FA3")
 
 
 def sensitivity_sheets(cells: Cells, figures: Mapping[str, Figure]) -> Columns:
@@ -83,8 +87,8 @@ def _variant_row(
     sheet.write_formula(row, 1, f"={cells.names[item.key]}", style, item.value)
     sheet.write_formula(row, 2, f"={columns.at(item.node, at)}", style, variant.value)
     for column, (_, node) in enumerate(shown, 3):
-        value = columns.value_at(node, at)
-        sheet.write_formula(row, column, f"={columns.at(node, at)}", _style(cells, units[node], value), value)
+        formula, value = ended(node, columns.at(node, at), columns.value_at(node, at))
+        sheet.write_formula(row, column, f"={formula}", _style(cells, units[node], value), value)
 
 
 def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
@@ -103,14 +107,20 @@ def _scales(cells: Cells, sheet: Any, last: int, count: int) -> None:
 
 def _sides(figures: Mapping[str, Figure]) -> tuple[Node, ...]:
     """Return both sides of the first tier's question: the time with the hit, and without it."""
-    first = {item.name: item.node for item in figures.values() if item.key.startswith("offload[0].")}
-    overlapped = first["overlapped_total"]
-    return choose(missing(overlapped), first["cached_total"], overlapped), first["recompute"]
+    first = _first_tier(figures)
+    overlapped = first["overlapped_total"].node
+    return choose(missing(overlapped), first["cached_total"].node, overlapped), first["recompute"].node
+
+
+def _first_tier(figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    """Return the figures of the first row of offload, by name."""
+    column = next((item.column for item in figures.values() if item.column), None)
+    return {item.name: item for item in figures.values() if item.column == column} if column else {}
 
 
 def _curve(cells: Cells, figures: Mapping[str, Figure]) -> list[tuple[Variant, float]]:
     """Return the variants of the bandwidth that the first tier is read with."""
-    bandwidth = figures.get("offload[0].bandwidth")
+    bandwidth = _first_tier(figures).get("bandwidth")
     if bandwidth is None:
         return []
     used = inputs_of([bandwidth.node])
@@ -132,13 +142,23 @@ def _charts(
     heads(cells, sheet, ("Memory of one GPU", "Bytes", "", "", ""))
     for row, name in enumerate(_MEMORY, FIRST):
         sheet.write_string(row, 0, title(name), cells.styles.label())
-        cells.figure(sheet, row, 1, figures[f"memory.{name}"].node, cells.styles.formula("byte", 1e9))
+        node = figures[f"memory.{name}"].node
+        cells.figure(sheet, row, 1, _at_least_zero(node), cells.styles.formula("byte", 1e9))
     end = FIRST + len(_MEMORY)
+    sheet.write_string(end, 0, "Missing", cells.styles.label())
+    # A plan whose parts are more than there is has a negative rest, which no bar can be.
+    lacking = _at_least_zero(operate("neg", figures["memory.other"].node))
+    cells.figure(sheet, end, 1, lacking, cells.styles.formula("byte", 1e9))
+    end += 1
     sheet.write_string(end, 0, "Needed by the load", cells.styles.label())
     cells.figure(sheet, end, 1, figures["capacity.need"].node, cells.styles.formula("byte", 1e9))
     _memory_chart(cells, sheet, end)
     if curve:
         _curve_chart(columns, sheet, figures, first, curve, end + 2)
+
+
+def _at_least_zero(node: Node) -> Node:
+    return operate("max", constant(0), node)
 
 
 def _memory_chart(cells: Cells, sheet: Any, end: int) -> None:
@@ -171,39 +191,20 @@ def _curve_chart(
     curve: list[tuple[Variant, float]],
     row: int,
 ) -> None:
-    cells, sides = columns.cells, _sides(figures)
-    words = ("Stated bandwidth", "Time with the hit", "Time without it")
-    for column, word in enumerate(words):
-        sheet.write_string(row, column, word, cells.styles.head())
-    for step, (variant, _) in enumerate(curve, 1):
-        place = first + step - 1
-        item = next(item for item in cells.plan.inputs if item.key == variant.key)
-        cell = columns.at(item.node, place)
-        sheet.write_formula(
-            row + step, 0, f"={cell}", cells.styles.formula("byte/second", 1e9), variant.value
-        )
-        for column, node in enumerate(sides, 1):
-            value = columns.value_at(node, place)
-            sheet.write_formula(
-                row + step,
-                column,
-                f"={columns.at(node, place)}",
-                cells.styles.formula("second", value),
-                value,
-            )
-    last = row + len(curve)
+    cells = columns.cells
+    last = _curve_rows(columns, sheet, figures, first, curve, row)
     chart = cells.book.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
     for column in (1, 2):
         chart.add_series(
             {
                 "name": ["Charts", row, column],
                 "categories": ["Charts", row + 1, 0, last, 0],
-                "values": ["Charts", row + 1, column, last, column],
+                "values": ["Charts", row + 1, column + 2, last, column + 2],
                 "line": {"color": _COLOURS[column - 1], "width": 2.25},
                 "marker": {"type": "circle", "size": 5, "fill": {"color": _COLOURS[column - 1]}},
             }
         )
-    tier = figures["offload[0].bandwidth"].column
+    tier = _first_tier(figures)["bandwidth"].column
     chart.set_title({"name": f"Break-even over the bandwidth: {tier}"})
     chart.set_x_axis({"log_base": 2, "num_format": '#,##0.0,,," GB/s"', "name": "Bandwidth"})
     chart.set_y_axis(
@@ -215,3 +216,44 @@ def _curve_chart(
     chart.set_legend({"position": "bottom"})
     chart.set_size({"width": 640, "height": 360})
     sheet.insert_chart(FIRST + 15, 6, chart)
+
+
+def _curve_rows(
+    columns: Columns,
+    sheet: Any,
+    figures: Mapping[str, Figure],
+    first: int,
+    curve: list[tuple[Variant, float]],
+    row: int,
+) -> int:
+    """Write the points of the curve; return the last row.
+
+    A time that never ends has a word, which a chart would draw as zero: beside it stands what is drawn.
+    """
+    cells, sides = columns.cells, _sides(figures)
+    words = ("Stated bandwidth", "Time with the hit", "Time without it", "Drawn with it", "Drawn without it")
+    for column, word in enumerate(words):
+        sheet.write_string(row, column, word, cells.styles.head())
+    points: dict[tuple[int, int], Any] = {}
+    for step, (variant, _) in enumerate(curve, 1):
+        place = first + step - 1
+        item = next(item for item in cells.plan.inputs if item.key == variant.key)
+        style = cells.styles.formula("byte/second", 1e9)
+        sheet.write_formula(row + step, 0, f"={columns.at(item.node, place)}", style, variant.value)
+        for column, node in enumerate(sides, 1):
+            formula, value = ended(node, columns.at(node, place), columns.value_at(node, place))
+            points[row + step, column] = value
+            sheet.write_formula(
+                row + step, column, f"={formula}", cells.styles.formula("second", value), value
+            )
+    last = row + len(curve)
+    top = TOP * max((value for value in points.values() if not isinstance(value, str)), default=0)
+    times = f"$B${row + 2}:$C${last + 1}"
+    for (at, column), value in points.items():
+        cell = f"{'BC'[column - 1]}{at + 1}"
+        drawn = top if isinstance(value, str) else value
+        formula = f"=IF(ISNUMBER({cell}),{cell},{TOP}*MAX({times}))"
+        sheet.write_formula(at, column + 2, formula, cells.styles.formula("second", drawn), drawn)
+    note = f"A time that is {UNLIMITED} is drawn at {TOP} times the longest that ends."
+    sheet.write_string(last + 1, 0, note, cells.styles.faint())
+    return last

@@ -1,6 +1,8 @@
 """The sheets that a planner reads: inputs, answers, one a part of the plan, sources and checks."""
 
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from kvcalc.exports.inputs import GROUPS, STRUCTURE, Input
@@ -8,7 +10,7 @@ from kvcalc.exports.traced import NOT_LIVE
 from kvcalc.exports.workbook.figures import Figure, absent
 from kvcalc.exports.workbook.names import title
 from kvcalc.exports.workbook.styles import BAD, GOOD, WIDTHS
-from kvcalc.exports.workbook.writing import FIRST_STEP, STEPS, Cells
+from kvcalc.exports.workbook.writing import FIRST_STEP, STEPS, UNKNOWN, Cells
 from kvcalc.tracing.expression import TEXT
 
 FIRST = 3
@@ -117,15 +119,20 @@ def _fixed_rows(cells: Cells, sheet: Any, row: int) -> None:
             continue
         row += 1
         sheet.write_string(row, 0, title(name), styles.label())
-        sheet.write_string(row, 1, str(value), styles.fixed())
-        sheet.write_string(
-            row, 3, STRUCTURE.get(name, "") or "words choose rules and profiles", styles.faint()
-        )
+        sheet.write_string(row, 1, _in_words(value), styles.fixed())
+        sheet.write_string(row, 3, STRUCTURE.get(name, "it chooses rules and profiles"), styles.faint())
     for name, reason in NOT_LIVE.items():
         row += 1
         sheet.write_string(row, 0, title(name.rpartition(".")[2]), styles.label())
         sheet.write_string(row, 1, "not here", styles.fixed())
         sheet.write_string(row, 3, f"{reason}; `kvcalc plan` answers it", styles.faint())
+
+
+def _in_words(value: object) -> str:
+    """Return a value that no cell changes, as a planner says it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not set" if value is None else str(value)
 
 
 def part_sheet(cells: Cells, name: str, figures: Sequence[Figure]) -> None:
@@ -204,10 +211,10 @@ def checks_sheet(cells: Cells) -> None:
     """Write what the formulas rest on: each line must be TRUE."""
     about = "The formulas are those of kvcalc while each line is TRUE; otherwise export again."
     sheet = sheet_of(cells, "Checks", about, ("note", "value"))
-    heads(cells, sheet, ("Condition", "Holds"))
+    heads(cells, sheet, ("Condition, or what is wrong where it does not hold", "Holds"))
     row = FIRST
     for check in cells.plan.checks:
-        label = cells.value_of_text(check.reason)
+        label = _complete(cells.value_of_text(check.reason))
         sheet.write_string(row, 0, label, cells.styles.label())
         sheet.set_row(row, height_of(label))
         cells.figure(sheet, row, 1, check.holds, cells.styles.words())
@@ -224,6 +231,13 @@ def checks_sheet(cells: Cells) -> None:
             "format": cells.styles.of(font_color=BAD, bold=True),
         },
     )
+
+
+def _complete(text: str) -> str:
+    """Return a condition without what follows the first number in it that has no value."""
+    clauses = re.split(r"(?<=[,;]) ", text)
+    known = list(takewhile(lambda clause: UNKNOWN not in clause, clauses))
+    return " ".join(known).rstrip(",;") or text
 
 
 def steps_sheet(cells: Cells) -> None:

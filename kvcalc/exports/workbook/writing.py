@@ -22,6 +22,9 @@ FIRST_STEP = 4
 NOT_TAKEN = "n/a"
 """What a step shows that has no value since nothing leads to it."""
 
+UNKNOWN = "..."
+"""Stands in a text for a number that has no value now."""
+
 
 @dataclass
 class Cells:
@@ -110,17 +113,22 @@ class Cells:
         pieces = []
         for piece in parts_of_text(text):
             found = piece if isinstance(piece, str) else self.value(piece[0])
-            pieces.append(str(found) if found not in ("", NOT_TAKEN) else "...")
+            pieces.append(str(found) if found not in ("", NOT_TAKEN) else UNKNOWN)
         return "".join(pieces)
 
     def figure(self, sheet: Any, row: int, column: int, node: Node, style: Any) -> None:
         """Write a figure: a formula that points to its step."""
-        formula, value = self.at(node), self.value(node)
-        if may_be_endless(node):
-            shown = f'IF(ABS({formula})<{FINITE_BELOW:.0E},{formula},"{UNLIMITED}")'
-            formula = f"IF(ISNUMBER({formula}),{shown},{formula})"
-            value = UNLIMITED if isinstance(value, float) and abs(value) >= FINITE_BELOW else value
+        formula, value = ended(node, self.at(node), self.value(node))
         sheet.write_formula(row, column, f"={formula}", style, value)
+
+
+def ended(node: Node, formula: str, value: Any) -> tuple[str, Any]:
+    """Return a figure's formula and its value now, with a word for a number that has no end."""
+    if not may_be_endless(node):
+        return formula, value
+    shown = f'IF(ABS({formula})<{FINITE_BELOW:.0E},{formula},"{UNLIMITED}")'
+    endless = isinstance(value, float) and abs(value) >= FINITE_BELOW
+    return f"IF(ISNUMBER({formula}),{shown},{formula})", UNLIMITED if endless else value
 
 
 def told(text: str, cells: Cells) -> str:
