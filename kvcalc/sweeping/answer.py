@@ -294,12 +294,18 @@ def _asked(grid: Grid) -> tuple[dict[str, Any], dict[str, Source]]:
         sources = {name: source for name, source in book.sources.items() if name not in varied}
         if "max_len" not in grid.question.said:
             varied = {*varied, "max_len"}  # each row has its own
-        return _shared(first.inputs, {*varied, *(_FOLLOWS[name] for name in varied & set(_FOLLOWS))}), sources
+        return _shared(first.inputs, varied | _following(varied, grid.question)), sources
     return {"model": grid.question.model, "on": grid.question.hardware}, {}
 
 
-_FOLLOWS = {"hit": "cached", "tp": "gpus", "gpus": "tp"}
-"""Inputs that follow from one that is varied."""
+_DIVISION = frozenset({"gpus", "tp", "pp", "dp"})
+"""Inputs of which each follows from the others where nobody says it."""
+
+
+def _following(varied: set[str], question: Question) -> set[str]:
+    """Return the inputs that differ between rows because others do."""
+    found = {"cached"} if varied & {"hit", "cached"} else set()
+    return found | (_DIVISION - set(question.said) if varied & _DIVISION else set())
 
 
 def _shared(inputs: Mapping[str, Any], varied: set[str]) -> dict[str, Any]:

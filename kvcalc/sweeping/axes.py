@@ -346,20 +346,7 @@ def _with(question: Question, axis: Axis, value: Any) -> Question:  # noqa: ANN4
         tiers.setdefault(tier, {})[last] = Said(value, where, numbers=True)
         return replace(question, tiers=tiers)
     if any(item.name == axis.key for item in KEYS):
-        said = {name: item for name, item in question.said.items() if name not in _RIVALS.get(axis.key, ())}
-        said[axis.key] = Said(value, where, numbers=True)
-        return replace(question, said=said)
+        # A key that says the same as another one stays beside it: the row is refused as its plan is.
+        return replace(question, said={**question.said, axis.key: Said(value, where, numbers=True)})
     text = repr(value) if axis.unit == "1" else f"{value!r} {axis.unit}"
     return replace(question, replaced={**question.replaced, axis.key: Said(text, where)})
-
-
-_RIVALS: Mapping[str, tuple[str, ...]] = {
-    "hit": ("cached",),
-    "cached": ("hit",),
-    "tp": ("gpus",),
-    "gpus": ("tp",),
-    "prefill": ("prefill_rate", "calibrate"),
-    "prefill_rate": ("prefill", "calibrate"),
-    "calibrate": ("prefill", "prefill_rate"),
-}
-"""Keys that say the same as another one: varying one of them takes the other out of the question."""
