@@ -212,8 +212,12 @@ def _save(
     assert wanted.save is not None
     form = form_of(wanted.save, wanted.form)
     parts = Parts.beside(wanted.save, _fingerprint(grid), grid.chunks)
-    for number, chunk in _chunks(grid, parts.missing(), wanted, progress):
-        parts.keep(number, chunk)
+    try:
+        for number, chunk in _chunks(grid, parts.missing(), wanted, progress):
+            parts.keep(number, chunk)
+    except BaseException:
+        parts.remove_empty()
+        raise
 
     def seen() -> Iterator[Chunk]:
         for chunk in parts:

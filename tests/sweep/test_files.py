@@ -122,6 +122,16 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, sm
     assert (tmp_path / "whole.csv").read_bytes() == target.read_bytes()
 
 
+def test_a_sweep_that_fails_before_its_first_chunk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def failing(asked, number, told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answer, "compute", failing)
+    with pytest.raises(KeyboardInterrupt):
+        kvcalc.sweep(**ASKED, save=str(tmp_path / "rows.csv"))
+    assert os.listdir(tmp_path) == []
+
+
 def test_another_question_does_not_go_on_with_the_parts_of_the_first(tmp_path, monkeypatch, small_chunks):
     target = str(tmp_path / "rows.csv")
     compute, seen = answer.compute, []
