@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kvcalc.sweeping.results import SweepResult
 
 _DATA = ("csv", "json", "parquet")  # forms for programs, written row by row
+_BY_SUFFIX = {**{form: form for form in _DATA}, "txt": "table", "md": "markdown"}
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +85,7 @@ def sweep(
     that streams best what does not fit. Keys that change the launch vary slowest in the rows, prompt,
     generate, concurrency, cached, hit, rate and hit_rate fastest.
 
-    --save writes .csv, .json or .parquet; a saved sweep that was killed goes on where it stopped. With
+    --save writes .csv, .json or .parquet, or the page as .txt or .md; a saved sweep that was killed goes on where it stopped. With
     --scheduler the workers need kvcalc and the files that the question names.
 
     Example: kvcalc sweep examples/four-gpus-70b.yaml --vary concurrency=1..64 --best decode.step_time
@@ -125,8 +126,13 @@ def _form(format: str | None, save: str | None) -> str:
             raise SettingsError("--format parquet: is no text; add --save FILE.parquet")
         return "parquet"
     if format is None:
-        suffix = _suffix(save or "")
-        return suffix if suffix in _DATA else "markdown" if suffix == "md" else "table"
+        suffix = "txt" if save is None else _suffix(save)
+        if suffix not in _BY_SUFFIX:
+            raise SettingsError(
+                f"--save {save}: the name must end in .csv, .json or .parquet for the rows, or in .txt or "
+                ".md for the page; or say --format"
+            )
+        return _BY_SUFFIX[suffix]
     if format not in FORMATS:
         check_format(format)
     return format

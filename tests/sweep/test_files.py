@@ -227,6 +227,38 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, name
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("name", ["rows.xls", "rows.xlsx", "rows.pdf", "rows"])
+def test_a_file_of_no_known_form_is_refused_with_those_there_are(tmp_path, capsys, name):
+    from kvcalc.cli import run
+
+    said = ["sweep", "llama-3.1-8b", "--on", "l40s", "--vary", "tp=1", "--save", str(tmp_path / name)]
+    assert run(said) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "kvcalc export" in err if ".xls" in name else ".csv, .json or .parquet" in err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["plan", "kv"])
+def test_no_command_writes_a_text_as_a_workbook(tmp_path, capsys, command):
+    from kvcalc.cli import run
+
+    said = [command, "llama-3.1-8b", *(["--on", "l40s"] if command == "plan" else [])]
+    assert run([*said, "--save", str(tmp_path / "plan.XLSX")]) == 2
+    assert "kvcalc export" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("name", "begins"), [("rows.txt", "Sweep of"), ("rows.md", "#")])
+def test_the_page_is_saved_by_name_as_well(tmp_path, name, begins):
+    from kvcalc.cli import run
+
+    said = ["sweep", "llama-3.1-8b", "--on", "l40s", "--vary", "tp=1", "--save", str(tmp_path / name)]
+    assert run(said) == 0
+    assert (tmp_path / name).read_text().startswith(begins)
+
+
 def test_progress_tells_rows():
     told = []
     kvcalc.sweep(**ASKED, progress=lambda done, whole: told.append((done, whole)))
