@@ -82,11 +82,12 @@ def sweep(
 
     Columns have the names of a plan's JSON, e.g. decode.tokens_per_second; max: or min: before one says
     which way is better. offload.* is the prefix store with the largest speedup, working_set.* the tier
-    that streams best what does not fit. Keys that change the launch vary slowest in the rows, prompt,
-    generate, concurrency, cached, hit, rate and hit_rate fastest.
+    that streams best what does not fit, .range.low and .range.high are the two ends of a range, and fits
+    means no capacity.shortfall; docs/json.md lists all columns. Keys that change the launch vary slowest
+    in the rows, prompt, generate, concurrency, cached, hit, rate and hit_rate fastest.
 
-    --save writes .csv, .json or .parquet, or the page as .txt or .md; a saved sweep that was killed goes on where it stopped. With
-    --scheduler the workers need kvcalc and the files that the question names.
+    --save writes .csv, .json or .parquet, or the page as .txt or .md; a saved sweep that was killed goes
+    on where it stopped. With --scheduler the workers need kvcalc and the files that the question names.
 
     Example: kvcalc sweep examples/four-gpus-70b.yaml --vary concurrency=1..64 --best decode.step_time
     Example: kvcalc sweep llama-3.1-8b --on l40s --vary prompt=1k..64k*2 --vary hit=0..1/5 --save rows.csv

@@ -191,6 +191,49 @@ def test_columns_have_the_names_and_units_of_a_plan():
     assert len(COLUMNS) >= 40
 
 
+def at(body, place, row):
+    """Return what the JSON of a plan has at the place that the documentation gives for a column."""
+    if place == "capacity.shortfall = 0":
+        return body["capacity"]["shortfall"] == 0
+    if ", or " in place:
+        first, _, other = place.removesuffix(" where that is null").partition(", or ")
+        found = at(body, first, row)
+        return at(body, other, row) if found is None else found
+    value = body
+    for part in place.split("."):
+        name, _, index = part.removesuffix("]").partition("[")
+        value = value[name]
+        if part.endswith("[]"):
+            value = row
+        elif index:
+            value = value[int(index)]
+    return value
+
+
+@pytest.mark.parametrize("concurrency", [10, 400])
+def test_the_json_of_a_plan_has_each_column_at_the_place_that_is_documented(concurrency):
+    asked = {"model": "llama-3.1-8b", "on": "l40s", "hit": 0.5, "tiers": TWO, "price": 0.001}
+    (row,) = kvcalc.sweep(**asked, vary={"concurrency": [concurrency]}).rows
+    body = kvcalc.plan(**asked, concurrency=concurrency).to_dict()
+    modes = {"offload": "prefix_store", "working_set": "active_working_set"}
+    seen = 0
+    for column in COLUMNS:
+        if column.name == "reason":
+            assert column.place == ""
+            continue
+        mode = modes.get(column.name.partition(".")[0])
+        rows = [one for one in body["offload"] if one["mode"] == mode]
+        if mode and not rows:
+            assert concurrency == 10
+            assert row[column.name] is None
+            continue
+        best = max(rows, key=lambda one: one["speedup"]) if rows else None
+        found = at(body, column.place, best)
+        assert row[column.name] == (pytest.approx(found, rel=1e-9) if column.unit and found else found)
+        seen += 1
+    assert seen >= (50 if concurrency == 400 else 46)
+
+
 def test_a_frame_has_the_rows_as_columns():
     frame = kvcalc.sweep("llama-3.1-8b", "l40s", vary={"concurrency": [1, 400]}).to_frame()
     assert frame["fits"].tolist() == [True, False]
