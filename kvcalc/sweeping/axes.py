@@ -100,6 +100,8 @@ def _axis(name: str, values: Any, question: Question, before: Sequence[Axis]) ->
     said = values if isinstance(values, str) else ",".join(map(str, _listed(values)))
     try:
         found = tuple(_values(values, reader))
+        if found and isinstance(found[0], str):
+            _check_names(name, found)
     except KvcalcError as error:
         message = str(error)
         where = f"--vary {name}"
@@ -108,8 +110,6 @@ def _axis(name: str, values: Any, question: Question, before: Sequence[Axis]) ->
         ) from None
     if not found:
         raise SettingsError(f"--vary {name}={said:.60}: has no values")
-    if isinstance(found[0], str):
-        _check_names(name, found)
     return Axis(name, found, reader.unit, said)
 
 
