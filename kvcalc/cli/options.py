@@ -27,9 +27,7 @@ def no_workbook(save: str | None) -> str | None:
 
 Save = Annotated[
     str | None,
-    typer.Option(
-        "--save", metavar="FILE", help="Write to a file instead of stdout.", callback=no_workbook
-    ),
+    typer.Option("--save", metavar="FILE", help="Write to a file instead of stdout.", callback=no_workbook),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Each formula with this run's numbers put in.")]
 

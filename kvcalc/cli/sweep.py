@@ -22,6 +22,21 @@ _DATA = ("csv", "json", "parquet")  # forms for programs, written row by row
 _BY_SUFFIX = {**{form: form for form in _DATA}, "txt": "table", "md": "markdown"}
 
 
+def key_names(incomplete: str) -> list[str]:
+    """Return the inputs that a shell completes to, each ready for its values."""
+    from kvcalc.keys import KEYS
+
+    known = ["model", "on", *(item.name for item in KEYS if "plan" in item.commands)]
+    return [f"{name}=" for name in known if name.startswith(incomplete)]
+
+
+def column_names(incomplete: str) -> list[str]:
+    """Return the columns with numbers that a shell completes to."""
+    from kvcalc.planning.batch import COLUMNS
+
+    return [item.name for item in COLUMNS if item.unit and item.name.startswith(incomplete)]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("sweep", cls=Command)(sweep)
@@ -36,6 +51,7 @@ def sweep(
         typer.Option(
             "--vary",
             metavar="KEY=RANGE",
+            autocompletion=key_names,
             help="1..64, 1k..128k*2, '10..100 GB/s+10 GB/s', 0..1/5 or a,b,c. Repeatable.",
         ),
     ] = None,
@@ -44,7 +60,12 @@ def sweep(
     set: Set = None,
     best: Annotated[
         str | None,
-        typer.Option("--best", metavar="KEY", help="Find the row that fits and is best in this column."),
+        typer.Option(
+            "--best",
+            metavar="KEY",
+            autocompletion=column_names,
+            help="Find the row that fits and is best in this column.",
+        ),
     ] = None,
     pareto: Annotated[
         str | None,
@@ -52,7 +73,12 @@ def sweep(
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="KEY", help="Draw this column over the first varied number."),
+        typer.Option(
+            "--chart",
+            metavar="KEY",
+            autocompletion=column_names,
+            help="Draw this column over the first varied number.",
+        ),
     ] = None,
     chart_file: Annotated[
         str | None, typer.Option("--chart-file", metavar="FILE", help="Draw it into a .png or .svg file.")
