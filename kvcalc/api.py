@@ -393,6 +393,10 @@ def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     [byte/second] of the tier with the largest speedup, and `reason` where a row has no answer: one bad row
     does not hide the others.  Rows that differ in their load alone are answered together.
 
+    In a plan's JSON and in a sweep these are capacity.sessions, kv.bytes_per_token, capacity.need,
+    memory.kv_pool, memory.weights, decode.tokens_per_second, prefill.time, offload.verdict and
+    offload.break_even_bandwidth; fits, first_limit and reason have the same names there.
+
     Examples
     --------
     >>> import pandas as pd

@@ -112,6 +112,8 @@ def _groups(frame: "pd.DataFrame") -> list[Rows]:
     """Return the rows of each launch: those that agree in everything but the load."""
     import pandas as pd
 
+    if not len(frame):
+        return []
     codes = []
     for name in frame.columns:
         if name not in LOADS:
@@ -246,8 +248,11 @@ def _said(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _answer_alone(row: Mapping[Any, Any]) -> dict[str, Any]:
+    said = _said(row)
+    if "model" not in said:
+        return {"reason": "model: missing; name a profile, a config.json or a scenario file"}
     try:
-        result = plan(**_said(row))
+        result = plan(**said)
     except (KvcalcError, TypeError) as error:
         return {"reason": str(error)}
     best = max(result.offload, key=lambda tier: float(tier.speedup), default=None)

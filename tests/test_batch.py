@@ -172,6 +172,53 @@ def test_a_bad_row_of_a_frame_says_what_plan_says(offload):
     assert answer["reason"].isna().tolist() == [True, False, False, False]
 
 
+@pytest.mark.parametrize("offload", [False, True])
+@pytest.mark.parametrize("columns", [[], ["model", "on", "prompt"]])
+def test_a_frame_without_rows_has_an_answer_without_rows(offload, columns):
+    answer = kvcalc.plan_frame(pd.DataFrame({name: [] for name in columns}), offload=offload)
+    assert len(answer) == 0
+    assert {"fits", "sessions", "reason"} <= set(answer.columns)
+    assert ("offload_verdict" in answer.columns) == offload
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"on": ["l40s", "l4"], "prompt": [1000, 2000]}),
+        pd.DataFrame({"model": [None, np.nan], "on": "l40s"}),
+        pd.DataFrame({"model": [None, None], "on": "l40s", "prompt": ["1k", "2k"]}),
+    ],
+)
+def test_a_row_without_a_model_says_so(frame):
+    assert [reason.partition(";")[0] for reason in kvcalc.plan_frame(frame)["reason"]] == [
+        "model: missing"
+    ] * 2
+
+
+def test_columns_of_a_frame_are_those_of_a_sweep_under_shorter_names():
+    """The names that the documentation of `plan_frame` gives for the columns of a sweep."""
+    names = {
+        "sessions": "capacity.sessions",
+        "kv_bytes_per_token": "kv.bytes_per_token",
+        "kv_need": "capacity.need",
+        "kv_pool": "memory.kv_pool",
+        "weights": "memory.weights",
+        "tokens_per_second": "decode.tokens_per_second",
+        "prefill_time": "prefill.time",
+        "offload_verdict": "offload.verdict",
+        "break_even_bandwidth": "offload.break_even_bandwidth",
+        "fits": "fits",
+        "first_limit": "first_limit",
+    }
+    asked = {"model": "llama-3.1-8b", "on": "l40s", "hit": 0.5}
+    frame = kvcalc.plan_frame(pd.DataFrame({name: [value] for name, value in asked.items()}))
+    (row,) = kvcalc.sweep(**asked, vary={"concurrency": [1]}).rows
+    assert set(frame.columns) == {*names, "reason"}
+    for short, name in names.items():
+        assert name in (kvcalc.plan_frame.__doc__ or "")
+        assert frame[short].iloc[0] == row[name], short
+
+
 def test_texts_with_units_and_a_launch_that_depends_on_its_length_are_answered_too():
     # vLLM 0.6 prefills a prompt whole, so that the longest length changes what it keeps for a step
     frame = pd.DataFrame(

@@ -22,6 +22,8 @@ from docs.writers.pictures import STANDALONE  # noqa: E402
 SOURCE = "source"
 """Folder of the site for files of the repository."""
 _LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
+_TAG = re.compile(r'^(```\w+) title="(?:only|without): [^"\n]*"$', re.MULTILINE)
+"""Titles of blocks that tell the tests which part of an output is shown, and readers nothing."""
 _PICTURE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
 _LANGUAGES = {".py": "python", ".pyi": "python"}
 
@@ -49,7 +51,7 @@ def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:  # noqa: ANN401
-    """Turn links that leave docs/ to the pages of the files, and give wide outputs the whole width."""
+    """Turn links that leave docs/ to the pages of the files, hide tags, and give wide outputs the width."""
     here = page.file.src_uri
     if here.startswith("commands/"):
         page.meta.setdefault("hide", ["toc"])
@@ -61,7 +63,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         link = posixpath.relpath(_page_of(target), posixpath.dirname(here) or ".")
         return f"]({link})"
 
-    return _LINK.sub(turned, markdown)
+    return _TAG.sub(r"\1", _LINK.sub(turned, markdown))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:  # noqa: ANN401

@@ -10,6 +10,7 @@ from docs.writers.markdown import anchor, code, codes, document, prose, table
 from docs.writers.source import field_comments, summary
 from kvcalc.listings import formulas_table, hardware_table, models_table
 from kvcalc.output.schema import RESULTS
+from kvcalc.planning.batch import COLUMNS
 from kvcalc.quota.controls import controls_table
 from kvcalc.results import UNLIMITED, KVResult, Result
 from kvcalc.tables import Table
@@ -45,6 +46,7 @@ def page() -> str:
     blocks.append("## Parts")
     for name in sorted(parts):
         blocks += [f"### {name}", prose(summary(parts[name])), _table(own_rows(parts[name]))]
+    blocks += _columns()
     blocks += [block for listed in _lists() for block in _list(listed)]
     return document(
         "JSON",
@@ -58,6 +60,32 @@ def page() -> str:
         "[kvcalc/schemas](../kvcalc/schemas). `--format csv` has the same keys, dotted, as columns.",
         "\n".join(f"- [{kind.SCHEMA}](#{anchor(kind.SCHEMA)}): {prose(summary(kind))}" for kind in RESULTS),
         *blocks,
+    )
+
+
+def _columns() -> list[str]:
+    """Return the columns of a sweep, with the place that each has in the JSON of a plan."""
+    rows = [[code(item.name), code(item.unit), prose(item.meaning), _place(item.place)] for item in COLUMNS]
+    return [
+        "## Columns of a sweep",
+        prose(
+            "The columns of `rows` of `kvcalc sweep`, after those of what was varied, and where the JSON of "
+            "the plan of a row has them. Of the list `offload`, `offload.*` are the row of mode "
+            "`prefix_store` with the largest speedup, `working_set.*` that of mode `active_working_set`."
+        ),
+        table(["column", "unit", "meaning", "in the JSON of the plan"], rows),
+    ]
+
+
+def _place(place: str) -> str:
+    """Return a place with its paths as code.
+
+    >>> _place("offload[].a, or offload[].b where that is null")
+    '`offload[].a`, or `offload[].b` where that is null'
+    """
+    return " ".join(
+        code(word.rstrip(",")) + "," * word.endswith(",") if "." in word or "_" in word else word
+        for word in place.split()
     )
 
 

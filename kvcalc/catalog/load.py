@@ -1,7 +1,7 @@
 """What was said of the load and of the guests beside the model -> `Workload` and `Serving`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,7 @@ def read_workload(values: Mapping[str, Any], said: Mapping[str, "Said"]) -> Work
         )
     pictures = workload.images * workload.image_tokens
     workload = replace(workload, prompt=workload.prompt + pictures)
-    if "cached" in values and "hit" in values:
-        raise SettingsError("--cached and --hit say the same thing twice; give one of them")
+    refuse_two_hits(values)
     cached = values.get("cached")
     if "hit" in values:
         cached = math.floor(values["hit"] * workload.prompt)
@@ -36,6 +35,18 @@ def read_workload(values: Mapping[str, Any], said: Mapping[str, "Said"]) -> Work
             f"{said['cached'].where}: {cached:,} cached tokens are more than the prompt's {workload.prompt:,}"
         )
     return replace(workload, cached=cached)
+
+
+def refuse_two_hits(said: Collection[str]) -> None:
+    """Refuse a question whose keys say twice how much of a prompt hits.
+
+    Raises
+    ------
+    SettingsError
+        If both keys are there.
+    """
+    if "cached" in said and "hit" in said:
+        raise SettingsError("--cached and --hit say the same thing twice; give one of them")
 
 
 def read_serving(

@@ -48,12 +48,23 @@ def file_tiers(data: Any, path: str) -> dict[str, dict[str, Said]]:  # noqa: ANN
         tiers[str(name)] = {}
         for key, value in _mapping(values, where).items():
             if key not in (*TIER_UNITS, *TIER_WORDS):
-                hint = did_you_mean(str(key), [*TIER_UNITS, *TIER_WORDS])
-                raise ProfileError(f"{where}.{key}: unknown key{hint}")
+                raise ProfileError(f"{where}.{key}: unknown key{_no_tier_key(str(key))}")
             tiers[str(name)][str(key)] = Said(value, f"{where}.{key}")
         if "bandwidth" not in tiers[str(name)]:
             raise ProfileError(f"{where}.bandwidth: missing")
     return tiers
+
+
+def _no_tier_key(name: str) -> str:
+    """Return what to do about a key that no tier has: where it belongs, or the nearest one of a tier.
+
+    >>> _no_tier_key("convert"), _no_tier_key("capasity")
+    (' of a tier; convert belongs at the top level', ", did you mean 'capacity'?")
+    """
+    elsewhere = next((item for item in KEYS if item.name == name), None)
+    if elsewhere is not None:
+        return f" of a tier; {name} belongs " + ("in workload" if elsewhere.workload else "at the top level")
+    return did_you_mean(name, [*TIER_UNITS, *TIER_WORDS])
 
 
 def file_values(data: Any, where: str) -> dict[str, Said]:  # noqa: ANN401 - as parsed

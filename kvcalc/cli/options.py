@@ -11,8 +11,23 @@ from kvcalc.errors import SettingsError
 from kvcalc.keys import Key, keys_of
 
 Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|markdown", help="How to print.")]
+WORKBOOKS = (".xls", ".xlsx", ".xlsm", ".ods")
+"""Endings of spreadsheets' own files, which no text may be saved under."""
+
+
+def no_workbook(save: str | None) -> str | None:
+    """Refuse a file that a spreadsheet could not open, before any work is done."""
+    if save is not None and save.lower().endswith(WORKBOOKS):
+        raise SettingsError(
+            f"--save {save}: is the name of a workbook; `kvcalc export FILE -o plan.xlsx` writes one, "
+            "--format csv --save FILE.csv a table that spreadsheets read"
+        )
+    return save
+
+
 Save = Annotated[
-    str | None, typer.Option("--save", metavar="FILE", help="Write to a file instead of stdout.")
+    str | None,
+    typer.Option("--save", metavar="FILE", help="Write to a file instead of stdout.", callback=no_workbook),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Each formula with this run's numbers put in.")]
 

@@ -27,8 +27,11 @@ class _TextOptions:
         return parameters
 
 
-STATUS = "0 answered, 1 does not fit (with --check), 2 bad input, 130 interrupted"
-"""What the exit status of every command means."""
+STATUS = "0 answered, 2 bad input, 130 interrupted"
+"""What the exit status of a command means."""
+
+CHECKED_STATUS = "0 answered, 1 does not fit (with --check), 2 bad input, 130 interrupted"
+"""The same of a command that has `--check`."""
 
 _EXAMPLE = "Example: "
 
@@ -49,7 +52,8 @@ class Command(_TextOptions, TyperCommand):
         examples = _examples(self.help or "")
         if examples:
             _section(formatter, "Examples", examples)
-        _section(formatter, "Exit status", [STATUS])
+        checks = any("--check" in parameter.opts for parameter in self.params)
+        _section(formatter, "Exit status", [CHECKED_STATUS if checks else STATUS])
 
 
 class Group(_TextOptions, TyperGroup):

@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from kvcalc.sweeping.results import SweepResult
 
 _DATA = ("csv", "json", "parquet")  # forms for programs, written row by row
+_BY_SUFFIX = {**{form: form for form in _DATA}, "txt": "table", "md": "markdown"}
+
+
+def key_names(incomplete: str) -> list[str]:
+    """Return the inputs that a shell completes to, each ready for its values."""
+    from kvcalc.keys import KEYS
+
+    known = ["model", "on", *(item.name for item in KEYS if "plan" in item.commands)]
+    return [f"{name}=" for name in known if name.startswith(incomplete)]
+
+
+def column_names(incomplete: str) -> list[str]:
+    """Return the columns with numbers that a shell completes to."""
+    from kvcalc.planning.batch import COLUMNS
+
+    return [item.name for item in COLUMNS if item.unit and item.name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +51,7 @@ def sweep(
         typer.Option(
             "--vary",
             metavar="KEY=RANGE",
+            autocompletion=key_names,
             help="1..64, 1k..128k*2, '10..100 GB/s+10 GB/s', 0..1/5 or a,b,c. Repeatable.",
         ),
     ] = None,
@@ -43,7 +60,12 @@ def sweep(
     set: Set = None,
     best: Annotated[
         str | None,
-        typer.Option("--best", metavar="KEY", help="Find the row that fits and is best in this column."),
+        typer.Option(
+            "--best",
+            metavar="KEY",
+            autocompletion=column_names,
+            help="Find the row that fits and is best in this column.",
+        ),
     ] = None,
     pareto: Annotated[
         str | None,
@@ -51,7 +73,12 @@ def sweep(
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="KEY", help="Draw this column over the first varied number."),
+        typer.Option(
+            "--chart",
+            metavar="KEY",
+            autocompletion=column_names,
+            help="Draw this column over the first varied number.",
+        ),
     ] = None,
     chart_file: Annotated[
         str | None, typer.Option("--chart-file", metavar="FILE", help="Draw it into a .png or .svg file.")
@@ -81,11 +108,12 @@ def sweep(
 
     Columns have the names of a plan's JSON, e.g. decode.tokens_per_second; max: or min: before one says
     which way is better. offload.* is the prefix store with the largest speedup, working_set.* the tier
-    that streams best what does not fit. Keys that change the launch vary slowest in the rows, prompt,
-    generate, concurrency, cached, hit, rate and hit_rate fastest.
+    that streams best what does not fit, .range.low and .range.high are the two ends of a range, and fits
+    means no capacity.shortfall; docs/json.md lists all columns. Keys that change the launch vary slowest
+    in the rows, prompt, generate, concurrency, cached, hit, rate and hit_rate fastest.
 
-    --save writes .csv, .json or .parquet; a saved sweep that was killed goes on where it stopped. With
-    --scheduler the workers need kvcalc and the files that the question names.
+    --save writes .csv, .json or .parquet, or the page as .txt or .md; a saved sweep that was killed goes
+    on where it stopped. With --scheduler the workers need kvcalc and the files that the question names.
 
     Example: kvcalc sweep examples/four-gpus-70b.yaml --vary concurrency=1..64 --best decode.step_time
     Example: kvcalc sweep llama-3.1-8b --on l40s --vary prompt=1k..64k*2 --vary hit=0..1/5 --save rows.csv
@@ -125,8 +153,13 @@ def _form(format: str | None, save: str | None) -> str:
             raise SettingsError("--format parquet: is no text; add --save FILE.parquet")
         return "parquet"
     if format is None:
-        suffix = _suffix(save or "")
-        return suffix if suffix in _DATA else "markdown" if suffix == "md" else "table"
+        suffix = "txt" if save is None else _suffix(save)
+        if suffix not in _BY_SUFFIX:
+            raise SettingsError(
+                f"--save {save}: the name must end in .csv, .json or .parquet for the rows, or in .txt or "
+                ".md for the page; or say --format"
+            )
+        return _BY_SUFFIX[suffix]
     if format not in FORMATS:
         check_format(format)
     return format

@@ -212,8 +212,12 @@ def _save(
     assert wanted.save is not None
     form = form_of(wanted.save, wanted.form)
     parts = Parts.beside(wanted.save, _fingerprint(grid), grid.chunks)
-    for number, chunk in _chunks(grid, parts.missing(), wanted, progress):
-        parts.keep(number, chunk)
+    try:
+        for number, chunk in _chunks(grid, parts.missing(), wanted, progress):
+            parts.keep(number, chunk)
+    except BaseException:
+        parts.remove_empty()
+        raise
 
     def seen() -> Iterator[Chunk]:
         for chunk in parts:
@@ -294,12 +298,18 @@ def _asked(grid: Grid) -> tuple[dict[str, Any], dict[str, Source]]:
         sources = {name: source for name, source in book.sources.items() if name not in varied}
         if "max_len" not in grid.question.said:
             varied = {*varied, "max_len"}  # each row has its own
-        return _shared(first.inputs, {*varied, *(_FOLLOWS[name] for name in varied & set(_FOLLOWS))}), sources
+        return _shared(first.inputs, varied | _following(varied, grid.question)), sources
     return {"model": grid.question.model, "on": grid.question.hardware}, {}
 
 
-_FOLLOWS = {"hit": "cached", "tp": "gpus", "gpus": "tp"}
-"""Inputs that follow from one that is varied."""
+_DIVISION = frozenset({"gpus", "tp", "pp", "dp"})
+"""Inputs of which each follows from the others where nobody says it."""
+
+
+def _following(varied: set[str], question: Question) -> set[str]:
+    """Return the inputs that differ between rows because others do."""
+    found = {"cached"} if varied & {"hit", "cached"} else set()
+    return found | (_DIVISION - set(question.said) if varied & _DIVISION else set())
 
 
 def _shared(inputs: Mapping[str, Any], varied: set[str]) -> dict[str, Any]:

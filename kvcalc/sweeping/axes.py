@@ -100,6 +100,8 @@ def _axis(name: str, values: Any, question: Question, before: Sequence[Axis]) ->
     said = values if isinstance(values, str) else ",".join(map(str, _listed(values)))
     try:
         found = tuple(_values(values, reader))
+        if found and isinstance(found[0], str):
+            _check_names(name, found)
     except KvcalcError as error:
         message = str(error)
         where = f"--vary {name}"
@@ -108,8 +110,6 @@ def _axis(name: str, values: Any, question: Question, before: Sequence[Axis]) ->
         ) from None
     if not found:
         raise SettingsError(f"--vary {name}={said:.60}: has no values")
-    if isinstance(found[0], str):
-        _check_names(name, found)
     return Axis(name, found, reader.unit, said)
 
 
@@ -346,20 +346,7 @@ def _with(question: Question, axis: Axis, value: Any) -> Question:  # noqa: ANN4
         tiers.setdefault(tier, {})[last] = Said(value, where, numbers=True)
         return replace(question, tiers=tiers)
     if any(item.name == axis.key for item in KEYS):
-        said = {name: item for name, item in question.said.items() if name not in _RIVALS.get(axis.key, ())}
-        said[axis.key] = Said(value, where, numbers=True)
-        return replace(question, said=said)
+        # A key that says the same as another one stays beside it: the row is refused as its plan is.
+        return replace(question, said={**question.said, axis.key: Said(value, where, numbers=True)})
     text = repr(value) if axis.unit == "1" else f"{value!r} {axis.unit}"
     return replace(question, replaced={**question.replaced, axis.key: Said(text, where)})
-
-
-_RIVALS: Mapping[str, tuple[str, ...]] = {
-    "hit": ("cached",),
-    "cached": ("hit",),
-    "tp": ("gpus",),
-    "gpus": ("tp",),
-    "prefill": ("prefill_rate", "calibrate"),
-    "prefill_rate": ("prefill", "calibrate"),
-    "calibrate": ("prefill", "prefill_rate"),
-}
-"""Keys that say the same as another one: varying one of them takes the other out of the question."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.api import scenario
+from kvcalc.catalog.load import refuse_two_hits
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError
 from kvcalc.frames import as_long, cached_of, lengths_agree, with_loads
@@ -103,6 +104,7 @@ def _loads(grid: Grid, question: Question, rows: NDArray[np.int64]) -> tuple[Sce
     largest = [max(axis.values) if axis else None for axis in map(_axis_by_key(grid).get, WHOLE)]
     fixed = {name: _said(question, name) for name in WHOLE}
     most = [int(fixed[name] if top is None else top) for name, top in zip(WHOLE, largest, strict=True)]
+    refuse_two_hits({*question.said, *varied})
     # How much of the prompt hits is said by each row.
     without = {name: said for name, said in question.said.items() if name not in ("cached", "hit")}
     asked = with_loads(_at_rates(replace(question, said=without), varied), most)

@@ -72,6 +72,11 @@ class Parts:
                 ) from None
             yield chunk
 
+    def remove_empty(self) -> None:
+        """Remove the folder if no chunk is in it, since there is nothing to go on with."""
+        if len(self.missing()) == self.count:
+            self.remove()
+
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)

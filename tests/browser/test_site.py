@@ -114,6 +114,17 @@ def test_formulas_are_mathml(site):
         assert '<figure class="drawing"><svg role="img" aria-label=' in text
 
 
+def test_no_caption_shows_what_only_tests_read(site):
+    captions = [
+        (file.name, caption)
+        for file in site.rglob("*.html")
+        if "source" not in file.relative_to(site).parts
+        for caption in re.findall(r'<span class="filename">([^<]*)', file.read_text(encoding="utf-8"))
+    ]
+    assert [one for one in captions if one[1].startswith(("only:", "without:"))] == []
+    assert len(captions) > 10  # names of files are still there
+
+
 def test_the_pages_in_chinese_say_so(site, pages):
     assert pages[site / "first-plan.zh-CN.html"].language == "zh-Hans"
     assert pages[site / "first-plan.html"].language == "en"

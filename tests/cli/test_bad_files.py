@@ -43,6 +43,11 @@ def nested(levels: int) -> str:
         pytest.param(BASE + "engine: vllm\nengine_version: 0.10\n", ["engine_version", "in quotes"]),
         pytest.param(BASE + "swa_full: maybe\n", ["swa_full: 'maybe'", "true or false"]),
         pytest.param(BASE + "pool: 5\n", ["pool: 5 has no unit"]),
+        pytest.param(
+            BASE + "tiers: {cxl: {bandwidth: 25 GB/s, convert: 1 ms}}\n",
+            ["tiers.cxl.convert: unknown key of a tier", "convert belongs at the top level"],
+            id="a key of the file in a tier",
+        ),
         pytest.param(BASE + "5: 1\n", ["5: unknown key"], id="number as a key"),
         pytest.param("model: 5\non: h100-sxm-80gb\n", ["model: expected a name"], id="number as a model"),
         pytest.param("model: llama-3.1-8b\non: [h100]\n", ["on: expected a name"], id="list of machines"),

@@ -37,6 +37,13 @@ def test_a_front_is_what_no_other_row_beats(points):
     assert front([np.array(column) for column in zip(*points, strict=True)]).tolist() == wanted
 
 
+def test_a_page_with_a_front_says_where_the_rows_are():
+    from kvcalc.output import render
+
+    page = render(kvcalc.sweep(**ASKED, pareto=["tp", "decode.step_time"]), "table")
+    assert "All 32 rows: with --format csv or json, or --save FILE." in page
+
+
 def test_the_best_row_fits_and_no_fitting_row_is_better():
     result = kvcalc.sweep(**ASKED, best="cost_per_million_tokens")
     fitting = [row for row in result.rows if row["fits"]]

@@ -68,6 +68,13 @@ def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch):
         kvcalc.sweep(**ASKED, scheduler="tcp://127.0.0.1:9")
 
 
+def test_a_scheduler_that_does_not_answer_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
+    with pytest.raises(SettingsError, match="no Dask scheduler answers"):
+        kvcalc.sweep(**ASKED, save=str(tmp_path / "rows.csv"), scheduler="tcp://127.0.0.1:9")
+    assert os.listdir(tmp_path) == []
+
+
 def test_an_address_that_is_none_is_one_line():
     with pytest.raises(SettingsError, match="--scheduler"):
         kvcalc.sweep(**ASKED, scheduler="nonsense://")

@@ -122,6 +122,16 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch, sm
     assert (tmp_path / "whole.csv").read_bytes() == target.read_bytes()
 
 
+def test_a_sweep_that_fails_before_its_first_chunk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def failing(asked, number, told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answer, "compute", failing)
+    with pytest.raises(KeyboardInterrupt):
+        kvcalc.sweep(**ASKED, save=str(tmp_path / "rows.csv"))
+    assert os.listdir(tmp_path) == []
+
+
 def test_another_question_does_not_go_on_with_the_parts_of_the_first(tmp_path, monkeypatch, small_chunks):
     target = str(tmp_path / "rows.csv")
     compute, seen = answer.compute, []
@@ -215,6 +225,38 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, name
     with pytest.raises(SettingsError, match=words):
         kvcalc.sweep(**ASKED, save=str(tmp_path / name))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["rows.xls", "rows.xlsx", "rows.pdf", "rows"])
+def test_a_file_of_no_known_form_is_refused_with_those_there_are(tmp_path, capsys, name):
+    from kvcalc.cli import run
+
+    said = ["sweep", "llama-3.1-8b", "--on", "l40s", "--vary", "tp=1", "--save", str(tmp_path / name)]
+    assert run(said) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "kvcalc export" in err if ".xls" in name else ".csv, .json or .parquet" in err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["plan", "kv"])
+def test_no_command_writes_a_text_as_a_workbook(tmp_path, capsys, command):
+    from kvcalc.cli import run
+
+    said = [command, "llama-3.1-8b", *(["--on", "l40s"] if command == "plan" else [])]
+    assert run([*said, "--save", str(tmp_path / "plan.XLSX")]) == 2
+    assert "kvcalc export" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("name", "begins"), [("rows.txt", "Sweep of"), ("rows.md", "#")])
+def test_the_page_is_saved_by_name_as_well(tmp_path, name, begins):
+    from kvcalc.cli import run
+
+    said = ["sweep", "llama-3.1-8b", "--on", "l40s", "--vary", "tp=1", "--save", str(tmp_path / name)]
+    assert run(said) == 0
+    assert (tmp_path / name).read_text().startswith(begins)
 
 
 def test_progress_tells_rows():

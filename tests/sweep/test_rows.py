@@ -86,6 +86,22 @@ SWEEPS = {
         {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "engine": "vllm", "engine_version": "0.6.0"},
         ["prompt=1000,20000,30000", "concurrency=2,1"],
     ),
+    "GPUs beside TP": (  # only some divisions are one
+        {"model": "qwen3-30b-a3b", "on": "gh200-96gb", "concurrency": 20, "price": 0.001},
+        ["gpus=1,2,3,4", "tp=1,2,4"],
+    ),
+    "TP beside GPUs that are said": (
+        {"model": "qwen2.5-72b", "on": "h200-sxm-141gb", "gpus": 2, "engine": "sglang", "hit": 0.4},
+        ["tp=1,2,4", "concurrency=2,30"],
+    ),
+    "GPUs beside TP that is said": (
+        {"model": "qwen2.5-72b", "on": "h200-sxm-141gb", "tp": 4},
+        ["gpus=2,4,8", "dp=1,2", "pp=1,2"],
+    ),
+    "a machine beside TP and GPUs": (
+        {"model": "llama-3.1-8b", "gpus": 8},
+        ["on=p5.48xlarge,h100-sxm-80gb", "tp=2,4,8", "dp=1,2,4"],
+    ),
     "images": (
         {"model": "llava-1.5-7b", "on": "l40s", "images": 2, "image_tokens": 576},
         ["prompt=100,4000", "hit=0.5"],
@@ -107,10 +123,43 @@ def test_each_row_is_the_plan_of_its_inputs(name):
             with pytest.raises(kvcalc.KvcalcError) as caught:
                 alone(base, row, result.axes)
             assert row["fits"] is False
-            if "cached" not in row["reason"]:
+            # A cached prompt that is too long is named by the option of the one and the row of the other.
+            if "cached tokens are more" not in str(caught.value):
                 assert str(caught.value).removeprefix("--") == row["reason"]
     assert answered == result.answered > 0
     assert sum(row["fits"] for row in result.rows) == result.fitting
+
+
+TWICE = [
+    ({"hit": 0.5}, "cached=0,100"),
+    ({"cached": 100}, "hit=0,0.5"),
+    ({"prefill": "1 s"}, "prefill_rate=1000,2000"),
+    ({"prefill_rate": 1000}, "prefill=1,2 s"),
+    ({"gpus": 2}, "tp=1,4"),
+    ({"tp": 2}, "gpus=1,4"),
+]
+
+
+@pytest.mark.parametrize(("said", "vary"), TWICE)
+def test_what_a_plan_refuses_no_sweep_answers(said, vary):
+    """A value of the question is never dropped for one that is varied."""
+    key, _, values = vary.partition("=")
+    unit = values.partition(" ")[2]
+    for value in values.removesuffix(" " + unit).split(","):
+        with pytest.raises(kvcalc.KvcalcError) as alone:
+            kvcalc.plan("llama-3.1-8b", "h100-sxm-80gb", **said, **{key: f"{value} {unit}".strip()})
+        with pytest.raises(kvcalc.KvcalcError) as swept:
+            kvcalc.sweep("llama-3.1-8b", "h100-sxm-80gb", **said, vary=[f"{key}={value} {unit}".strip()])
+        assert str(swept.value).endswith(str(alone.value).removeprefix("--"))
+
+
+def test_the_inputs_that_all_rows_share_leave_out_what_follows_from_others():
+    asked = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb"}
+    freely = kvcalc.sweep(**asked, vary={"tp": [1, 2]}).inputs
+    assert not {"gpus", "tp"} & set(freely)
+    said = kvcalc.sweep(**asked, gpus=4, vary={"pp": [1, 2]}).inputs
+    assert said["gpus"] == 4
+    assert "tp" not in said
 
 
 def test_rows_of_one_launch_stand_together_and_every_combination_is_there_once():
@@ -140,6 +189,49 @@ def test_columns_have_the_names_and_units_of_a_plan():
         if column.unit and name not in own and column.name not in own:
             assert plan[name] == column.unit, column.name
     assert len(COLUMNS) >= 40
+
+
+def at(body, place, row):
+    """Return what the JSON of a plan has at the place that the documentation gives for a column."""
+    if place == "capacity.shortfall = 0":
+        return body["capacity"]["shortfall"] == 0
+    if ", or " in place:
+        first, _, other = place.removesuffix(" where that is null").partition(", or ")
+        found = at(body, first, row)
+        return at(body, other, row) if found is None else found
+    value = body
+    for part in place.split("."):
+        name, _, index = part.removesuffix("]").partition("[")
+        value = value[name]
+        if part.endswith("[]"):
+            value = row
+        elif index:
+            value = value[int(index)]
+    return value
+
+
+@pytest.mark.parametrize("concurrency", [10, 400])
+def test_the_json_of_a_plan_has_each_column_at_the_place_that_is_documented(concurrency):
+    asked = {"model": "llama-3.1-8b", "on": "l40s", "hit": 0.5, "tiers": TWO, "price": 0.001}
+    (row,) = kvcalc.sweep(**asked, vary={"concurrency": [concurrency]}).rows
+    body = kvcalc.plan(**asked, concurrency=concurrency).to_dict()
+    modes = {"offload": "prefix_store", "working_set": "active_working_set"}
+    seen = 0
+    for column in COLUMNS:
+        if column.name == "reason":
+            assert column.place == ""
+            continue
+        mode = modes.get(column.name.partition(".")[0])
+        rows = [one for one in body["offload"] if one["mode"] == mode]
+        if mode and not rows:
+            assert concurrency == 10
+            assert row[column.name] is None
+            continue
+        best = max(rows, key=lambda one: one["speedup"]) if rows else None
+        found = at(body, column.place, best)
+        assert row[column.name] == (pytest.approx(found, rel=1e-9) if column.unit and found else found)
+        seen += 1
+    assert seen >= (50 if concurrency == 400 else 46)
 
 
 def test_a_frame_has_the_rows_as_columns():

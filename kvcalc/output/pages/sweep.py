@@ -52,6 +52,9 @@ def page(result: SweepResult) -> Page:
         blocks.append(_drawing(result, result.chart))
     if len(result.rows) and not result.pareto_by:
         blocks.append(_rows(result, "Rows", result.rows, goals))
+    elif len(result.rows):
+        count = "The row" if len(result.rows) == 1 else f"All {len(result.rows):,} rows"
+        blocks.append(Lines("Rows", (f"{count}: with --format csv or json, or --save FILE.",)))
     return Page(_title(result), (*blocks, *remarks(result)))
 
 

@@ -13,17 +13,29 @@ Better = Literal["", "more", "less"]
 
 @record
 class PlanColumn:
-    """One quantity of a plan as a column, under the dotted key that it has in a plan's JSON."""
+    """One quantity of a plan as a column, under the dotted key of a plan's JSON where it has one there."""
 
     name: str
     unit: str  # empty for words
     meaning: str
     better: Better = ""  # which way a planner wants it
     share: bool = False  # a number without dimension that people read as a percentage
+    elsewhere: str = ""  # where a plan's JSON has it, if not under the column's own name
+
+    @property
+    def place(self) -> str:
+        """Where a plan's JSON has it: a path, with the list `offload` as one of its rows; empty if nowhere.
+
+        >>> column("capacity.need").place, column("prefill.range.low").place, column("offload.queue").place
+        ('capacity.need', 'prefill.range[0]', 'offload[].queue')
+        """
+        head, dot, last = self.name.partition(".")
+        listed = f"offload[].{last}" if dot and head in ("offload", "working_set") else self.name
+        return "" if self.name == "reason" else self.elsewhere or listed
 
 
 _FIT = (
-    PlanColumn("fits", "", "whether the concurrency fits the KV memory"),
+    PlanColumn("fits", "", "whether the concurrency fits", elsewhere="capacity.shortfall = 0"),
     PlanColumn("first_limit", "", "capacity, bandwidth or tie: what runs out first as load grows"),
     PlanColumn("capacity.sessions", "1", "sequences that fit at once, over all replicas", "more"),
     PlanColumn("capacity.need", "byte", "reserved by the asked concurrency, per GPU", "less"),
@@ -49,12 +61,12 @@ _MEMORY = (
 )
 _SPEED = (
     PlanColumn("prefill.time", "second", "of one prompt, nothing cached", "less"),
-    PlanColumn("prefill.range.low", "second", "low end of it", "less"),
-    PlanColumn("prefill.range.high", "second", "high end of it", "less"),
+    PlanColumn("prefill.range.low", "second", "low end of it", "less", elsewhere="prefill.range[0]"),
+    PlanColumn("prefill.range.high", "second", "high end of it", "less", elsewhere="prefill.range[1]"),
     PlanColumn("prefill.flops", "flop", "operations of one prompt", "less"),
     PlanColumn("decode.step_time", "second", "of one decode step", "less"),
-    PlanColumn("decode.range.low", "second", "low end of it", "less"),
-    PlanColumn("decode.range.high", "second", "high end of it", "less"),
+    PlanColumn("decode.range.low", "second", "low end of it", "less", elsewhere="decode.range[0]"),
+    PlanColumn("decode.range.high", "second", "high end of it", "less", elsewhere="decode.range[1]"),
     PlanColumn("decode.tokens_per_second", "token/second", "over all sequences", "more"),
     PlanColumn("decode.bound", "", "memory or compute: what the step waits for"),
     PlanColumn("cost_per_million_tokens", "USD", "generated; empty without a price", "less"),
@@ -71,13 +83,19 @@ _OFFLOAD = (
     PlanColumn("offload.transfer", "second", "bytes over bandwidth", "less"),
     PlanColumn("offload.restore", "second", "sum of its parts", "less"),
     PlanColumn("offload.remaining", "second", "prefill of what the hit does not cover", "less"),
-    PlanColumn("offload.total", "second", "to the first token of a hit, with what overlaps", "less"),
+    PlanColumn(
+        *("offload.total", "second", "to the first token of a hit, with what overlaps", "less"),
+        elsewhere="offload[].overlapped_total, or offload[].cached_total where that is null",
+    ),
     PlanColumn("offload.recompute", "second", "to the first token without the tier", "less"),
     PlanColumn("offload.break_even_bandwidth", "byte/second", "above it restoring wins", "less"),
     PlanColumn("working_set.tier", "", "the tier to stream from what does not fit"),
     PlanColumn("working_set.verdict", "", "restore: streaming beats taking turns; recompute; too_close"),
     PlanColumn("working_set.speedup", "1", "taking turns over streaming", "more"),
-    PlanColumn("working_set.step_time", "second", "of a decode step that streams", "less"),
+    PlanColumn(
+        *("working_set.step_time", "second", "of a decode step that streams", "less"),
+        elsewhere="offload[].cached_total",
+    ),
 )
 _EVICTION = (
     PlanColumn("eviction.recompute_time", "second", "of a sequence about to finish", "less"),
