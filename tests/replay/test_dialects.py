@@ -57,6 +57,23 @@ def test_delta_lines_continue_their_session(read):
     assert found(trace, "delta").warning
 
 
+@pytest.mark.parametrize("first", [8, 40])
+def test_delta_lines_are_seen_however_many_sessions_begin_before_one_goes_on(read, first):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(first)]
+    lines += [row([100 * one + 1], 512, session_id=f"s{one}", delay=1_000) for one in range(first)]
+    trace = read(lines)
+    assert trace.dialect == "mooncake-delta"
+    assert trace.input_tokens.tolist() == [512] * first + [1_024] * first
+    assert expanded(trace)[first:] == [[one, first + one] for one in range(first)]
+    assert read(lines, dialect="mooncake").input_tokens.tolist() == [512] * 2 * first
+
+
+def test_a_broken_line_before_the_first_delta_is_counted_once(read):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(9)]
+    trace = read([*lines, row([1], -1), row([7], 512, session_id="s0", delay=9)], skip_broken=True)
+    assert (trace.dialect, found(trace, "broken_lines").lines) == ("mooncake-delta", (10,))
+
+
 def test_full_lines_with_a_session_are_no_delta(read):
     lines = [row([7], 500, session_id="a"), row([7, 8], 600, session_id="a", delay=5)]
     trace = read(lines)

@@ -48,6 +48,10 @@ class Dialect:
         """Tell whether the first lines of a file are of this dialect."""
         return any(cls.matches(row) for row in rows)
 
+    def rather(self, row: Row) -> "type[Dialect] | None":
+        """Return another dialect, if a line shows that the file is in it: its first lines fit both."""
+        return None
+
     def requests(self, row: Row) -> Iterable[Request]:
         """Return the requests of one line.
 

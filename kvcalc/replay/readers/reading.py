@@ -20,6 +20,14 @@ FIRST_LINES = 8
 """Lines that are looked at to recognise a dialect [1]."""
 
 
+class _OtherDialectError(Exception):
+    """A line shows that the file is in another dialect than its first lines seemed to be."""
+
+    def __init__(self, kind: type[Dialect]) -> None:
+        super().__init__(kind.name)
+        self.kind = kind
+
+
 class Reading:
     """Reads one trace; broken lines are refused, or counted where the user asks for it."""
 
@@ -31,9 +39,12 @@ class Reading:
         self.cut: str | None = None
 
     def trace(self) -> Trace:
-        """Return the trace."""
-        for file in files_of(self.path):
-            self._file(file)
+        """Return the trace; from its first line again where a later one shows that its dialect is another."""
+        try:
+            for file in files_of(self.path):
+                self._file(file)
+        except _OtherDialectError as other:
+            return Reading(self.path, other.kind, self.asked, self.told).trace()
         if self.reader is None:
             number, text = self.broken[0] if self.broken else (1, "the file is empty")
             raise ProfileError(f"{self.path}:{number}: no request can be read: {text}")
@@ -77,6 +88,9 @@ class Reading:
         try:
             if not isinstance(row, Mapping):
                 raise BrokenLineError("not a JSON object")
+            other = None if self.kind is not None else reader.rather(row)
+            if other is not None:
+                raise _OtherDialectError(other)
             self.into.add(number, reader.requests(row))
         except BrokenLineError as error:
             self._problem(file, number, str(error))
