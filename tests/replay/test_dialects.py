@@ -26,15 +26,39 @@ def test_lengths_can_tell_another_block_size(read):
     assert found(trace, "block_size_from_lengths").count == 16
 
 
-def test_blocks_that_no_size_explains_are_refused_with_their_line(read):
-    with pytest.raises(ProfileError, match=r"trace\.jsonl:2: 3 blocks of 512 tokens for an input of 40"):
+def test_blocks_that_most_lines_contradict_are_refused_with_their_line(read):
+    with pytest.raises(
+        ProfileError, match=r"trace\.jsonl:2: 3 blocks of 512 tokens for an input of 40"
+    ) as said:
         read([row([0, 1], 1024), row([0, 1, 4], 40)])
+    assert "--trace-block" in str(said.value)
 
 
 def test_a_block_size_that_is_named_is_held_against_the_lengths(read):
     assert read([row([0, 1], 100)], block_tokens=64).block_tokens == 64
     with pytest.raises(ProfileError, match="2 blocks of 128 tokens for an input of 100"):
         read([row([0, 1], 100)], block_tokens=128)
+
+
+@pytest.mark.parametrize("said", [None, 512])
+@pytest.mark.parametrize("place", [0, 5, 9])
+def test_one_line_with_too_many_blocks_can_be_left_out(read, said, place):
+    lines = [row([7 * n, 7 * n + 1], 1_000, n, session_id=f"s{n}") for n in range(9)]
+    lines.insert(place, row([100, 101, 102], 600, place, session_id="bad"))
+    message = rf"trace\.jsonl:{place + 1}: 3 blocks of 512 tokens for an input of 600.*--skip-broken counts"
+    with pytest.raises(ProfileError, match=message):
+        read(lines, block_tokens=said)
+    trace = read(lines, skip_broken=True, block_tokens=said)
+    assert (trace.requests, trace.block_tokens, trace.accesses, trace.unique_blocks) == (9, 512, 18, 18)
+    assert "bad" not in trace.sessions
+    assert trace.session.tolist() == list(range(9))
+    assert found(trace, "broken_lines").lines == (place + 1,)
+
+
+def test_a_line_of_another_block_size_is_the_one_that_is_named(read):
+    small = [row(list(range(10 * n, 10 * n + 4)), 60, n) for n in range(6)]
+    with pytest.raises(ProfileError, match=r":4: 2 blocks of 16 tokens for an input of 1,000"):
+        read([*small[:3], row([900, 901], 1_000, 9), *small[3:]])
 
 
 def test_input_without_blocks_is_told(read):

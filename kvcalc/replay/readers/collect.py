@@ -8,7 +8,7 @@ import numpy as np
 
 from kvcalc.documents import describe
 from kvcalc.records import record
-from kvcalc.replay.readers.chains import Runs, compacted, joined, merged
+from kvcalc.replay.readers.chains import Runs, compacted, joined, kept, merged
 from kvcalc.replay.readers.values import BrokenLineError
 from kvcalc.replay.trace import NOWHERE, runs_of
 
@@ -56,6 +56,32 @@ class Gathered:
     tenants: tuple[str, ...]
     agent: "NDArray[np.int64] | None"  # None: no agents are nested
     names: tuple[Any, ...] | None  # by id: what the file calls it, where it was numbered here
+
+
+def some_of(found: Gathered, keep: "NDArray[np.bool_]") -> Gathered:
+    """Return those requests alone that `keep` marks, with the sessions and tenants that they name."""
+    session, sessions = _named(found.session[keep], found.sessions)
+    tenant, tenants = _named(found.tenant[keep], found.tenants)
+    return Gathered(
+        runs=merged(compacted(kept(found.runs, keep))),
+        lines=found.lines[keep],
+        input_tokens=found.input_tokens[keep],
+        output_tokens=found.output_tokens[keep],
+        time=found.time[keep],
+        session=session,
+        tenant=tenant,
+        sessions=sessions,
+        tenants=tenants,
+        agent=None if found.agent is None else found.agent[keep],
+        names=None,
+    )
+
+
+def _named(index: "NDArray[np.int64]", names: tuple[str, ...]) -> "tuple[NDArray[np.int64], tuple[str, ...]]":
+    """Give the names that are left new numbers, in their order."""
+    used = np.unique(index[index != NOWHERE])
+    new = np.where(index == NOWHERE, NOWHERE, np.searchsorted(used, index))
+    return new.astype(np.int64), tuple(names[one] for one in used.tolist())
 
 
 class _Numbers(dict[Any, int]):

@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kvcalc.errors import ProfileError, SettingsError
 from kvcalc.replay.readers.chains import chained
-from kvcalc.replay.readers.collect import Collector, Gathered
+from kvcalc.replay.readers.collect import Collector, Gathered, some_of
 from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.findings import SHOWN_LINES, both_rates, findings_of
 from kvcalc.replay.readers.recognise import recognised
-from kvcalc.replay.readers.sizes import block_tokens_of
+from kvcalc.replay.readers.sizes import Sizes, block_tokens_of
 from kvcalc.replay.readers.stream import MOST_LINE, CutOffError, Told, files_of, lines, parser
 from kvcalc.replay.readers.values import BrokenLineError
 from kvcalc.replay.trace import Finding, Trace
@@ -153,7 +155,9 @@ class Reading:
         size, sized = 0, ()  # type: int, tuple[Finding, ...]
         if weights is None:
             stated = reader.stated or self.asked.block_tokens
-            size, sized = block_tokens_of(found, reader.usual_block, stated, self.path)
+            sizes = block_tokens_of(found, reader.usual_block, stated, self.path)
+            size, sized = sizes.block_tokens, sizes.findings
+            found = self._fitting(found, sizes)
         chains = chained(found.runs)
         if weights is not None and chains.component is not None:
             weights = weights[chains.component]
@@ -177,6 +181,14 @@ class Reading:
             findings=(*self._lost(), *findings_of(found, chains, size), *sized, *reader.findings()),
         )
         return replace(trace, findings=(*both_rates(trace), *trace.findings))
+
+    def _fitting(self, found: Gathered, sizes: Sizes) -> Gathered:
+        """Return the requests whose blocks fit their lengths; others are refused, or counted."""
+        for request in np.flatnonzero(sizes.wrong).tolist():
+            text = f"{sizes.problem(found, request)}, though most lines fit that size"
+            self._problem(Path(self.path), int(found.lines[request]), text)
+        self.broken.sort()
+        return some_of(found, ~sizes.wrong) if sizes.wrong.any() else found
 
     def _lost(self) -> tuple[Finding, ...]:
         found = []
