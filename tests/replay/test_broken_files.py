@@ -30,6 +30,11 @@ GOOD = row([0, 1], 1024)
         (row([0], 5, output=-1), "output_length: -1 is negative"),
         (row([0, 1.5], 600), "1.5 is neither a whole number nor a text"),
         (row([0, None], 600), "nothing is neither"),
+        (row([True, 2], 600), "block ids: True is neither a whole number nor a text"),
+        (row([7, False], 600), "block ids: False is neither"),
+        (row([[7, True]], 600), "block ids: True is neither"),
+        (row([0, 2**64], 600), "block ids: a number of more than 64 bits; write such ids as texts"),
+        (row([0, -(2**63) - 1], 600), "more than 64 bits"),
         (row([0, [1]], 600), "neither a list of ids nor"),
         (row([[0, 0]], 600), "a run is"),
         (row([[0, 1, 2]], 600), "a list is neither"),
@@ -48,6 +53,18 @@ def test_a_broken_line_is_refused_with_its_number_or_counted(read, line, message
     assert found(trace, "broken_lines").count == 1
     assert found(trace, "broken_lines").lines == (2,)
     assert found(trace, "broken_lines").warning
+
+
+@pytest.mark.parametrize("parser", ["orjson", "json"])
+def test_ids_of_more_than_64_bits_are_refused_by_both_parsers(read, monkeypatch, parser):
+    if parser == "orjson":
+        pytest.importorskip("orjson", reason="the extra orjson is not installed")
+    else:
+        monkeypatch.setattr(stream, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    assert expanded(read([row([2**64 - 1, -(2**63)], 600)])) == [[0, 1]]
+    for wrong in (2**64, -(2**63) - 1, 2**80):
+        with pytest.raises(ProfileError, match="block ids: a number of more than 64 bits"):
+            read([row([5, wrong], 600)])
 
 
 def test_mixed_block_sizes_are_refused_with_the_line(read):

@@ -424,3 +424,14 @@ def test_every_dialect_can_be_named_and_says_what_it_reads():
 def test_what_is_no_trace_of_blocks_is_refused(read, line, message):
     with pytest.raises(ProfileError, match=message):
         read([line])
+
+
+def test_token_lines_that_say_another_length_than_they_have_are_counted(read):
+    lines = [{"input_tok_ids": [1, 2, 3], "input_toks": said} for said in (3, 3, 5)]
+    trace = read(lines)
+    assert trace.input_tokens.tolist() == [3, 3, 3]
+    assert found(trace, "lengths_differ").count == 1
+    assert found(trace, "lengths_differ").warning
+    assert found(read(lines[:2]), "lengths_differ") is None
+    with pytest.raises(ProfileError, match="input_toks: -1 is negative"):
+        read([{"input_tok_ids": [1, 2, 3], "input_toks": -1}])
