@@ -119,15 +119,22 @@ def _grown(result: ReplayResult, found: Replayed, asked: Asked) -> ReplayResult:
     sample = found.sample
     assert sample is not None
     whole = stream_of(found.trace, asked.semantics)
+    load = _load(found.trace, whole, Ruler(whole, asked.semantics, asked.sizing))
+    errors = sampling.errors_of(found.trace, sample, asked, found.cells)
+    few = sampling.too_few(found.trace, sample, found.cells)
     return replace(
         result,
-        load=_load(found.trace, whole, Ruler(whole, asked.semantics, asked.sizing)),
-        rows=tuple(sampling.grown_row(row, sample) for row in result.rows),
-        curve=tuple(sampling.grown_point(point, sample) for point in result.curve),
+        warnings=result.warnings if few is None else (few, *result.warnings),
+        load=load,
+        rows=tuple(
+            sampling.grown_row(row, sample, load, errors[cell.task.capacity if cell.capacity else None])
+            for row, cell in zip(result.rows, found.cells, strict=True)
+        ),
+        curve=sampling.grown_curve(result.curve, sample),
         knee=sampling.grown_knee(result.knee, sample),
         scan=sampling.grown_scan(result.scan, sample),
         rounding=answers.rounding_of(whole),
-        sampling=sampling.sampling_of(found.trace, sample, asked, found.cells),
+        sampling=sampling.sampling_of(sample, errors),
     )
 
 

@@ -62,10 +62,14 @@ def _rows(result: ReplayResult) -> Grid:
     for row in result.rows:
         size = _capacity(row)
         figures = (text(row, name).removesuffix(" tokens") for name in names)
-        lines.append(("" if size == last else size, _policy(row), *figures, _gap(row)))
+        error = () if result.sampling is None else (text(row, "sampling_error"),)
+        lines.append(("" if size == last else size, _policy(row), *figures, _gap(row), *error))
         last = size
     header.append("lost to")
-    return grid("", tuple(header), "ll" + "r" * len(names) + "l", lines)
+    if result.sampling is not None:
+        header.append("error")
+    sampled = "" if result.sampling is None else "r"
+    return grid("", tuple(header), "ll" + "r" * len(names) + "l" + sampled, lines)
 
 
 def _capacity(row: ReplayRow) -> str:
@@ -134,7 +138,8 @@ def _marginal(result: ReplayResult) -> tuple[Grid, ...]:
     ]
     unit = "token" if result.load.block_tokens is None else "block"
     last = "one GiB more brings" if known else f"tokens that one {unit} more brings"
-    found = grid("What more capacity brings (LRU, exact)", ("capacity", "hits", last), "rrr", lines)
+    how = "exact" if result.sampling is None else "of the sample"
+    found = grid(f"What more capacity brings (LRU, {how})", ("capacity", "hits", last), "rrr", lines)
     return (replace(found, wide="narrow"),)
 
 
@@ -190,7 +195,7 @@ def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
         return ()
     line = (
         f"Estimated from {text(sample, 'rate')} of the blocks, in {text(sample, 'requests')} requests: "
-        f"hit rates of LRU have a standard error of {text(sample, 'error')} at most."
+        f"hit rates are off by a standard error of {text(sample, 'error')} at most (by LRU's)."
     )
     return (Lines("", (Cell(line, "warn"),)),)
 
