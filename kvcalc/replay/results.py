@@ -83,7 +83,7 @@ class HitPoint:
     hit_rate_tokens: Share  # input tokens hit
     hit_rate_blocks: Share  # blocks hit
     gained_tokens_per_block: Tokens  # hit tokens that one block more brings, up to the next point
-    gained_per_gib: Share | None  # hit rate that one GiB more brings, up to the next point
+    gained_per_gib: Share | None  # hit rate that a cache of one GiB more has beyond this one
 
 
 @record

@@ -154,7 +154,7 @@ def _grown_point(point: HitPoint, sample: Sample) -> HitPoint:
     new = _over(point, CAPACITIES, sample.rate)
     new |= {name: sample.adjusted(getattr(point, name)) for name in ("hit_rate_tokens", "hit_rate_blocks")}
     if point.gained_per_gib is not None:
-        new["gained_per_gib"] = point.gained_per_gib * sample.rate * sample.scale
+        new["gained_per_gib"] = min(1.0, point.gained_per_gib * sample.scale)
     return replace(point, **new)
 
 

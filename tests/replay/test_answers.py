@@ -217,3 +217,12 @@ def test_selective_writes_leave_out_what_is_touched_once():
 def test_exclusive_tiers_cannot_be_written_through():
     with pytest.raises(SettingsError, match="exclusive tiers hold no block twice"):
         replay_trace(build_trace([[0]]), [1], tiers=(("dram", 3),), inclusion="exclusive")
+
+
+def test_one_gib_more_never_brings_more_than_there_is():
+    # A block of a MiB: a GiB more holds all ten, so that it brings all 40 of 50 hits, from any size.
+    result = replay_trace(loop(10, 5), [5], bytes_per_token=2**16)
+    gained = {point.capacity_blocks: point.gained_per_gib for point in result.curve}
+    assert gained[1] == pytest.approx(0.8)
+    assert gained[9] == pytest.approx(0.8)
+    assert gained[10] == 0
