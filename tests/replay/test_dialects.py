@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kvcalc.errors import ProfileError, SettingsError
-from kvcalc.replay.readers import DIALECTS, dialect_named
+from kvcalc.replay.readers import DIALECTS, dialect_named, is_trace, read_trace
 from kvcalc.replay.trace import NOWHERE
 from tests.replay.conftest import expanded, found, row
 
@@ -221,6 +221,16 @@ def test_ragpulse_ids_are_no_chain_hashes(read):
 def test_a_component_without_a_length_is_refused(read):
     with pytest.raises(ProfileError, match=r"trace\.jsonl:1: .*component 99 has no length"):
         read([rag([1], [99], [30])])
+
+
+@pytest.mark.usefixtures("components")
+def test_a_ragpulse_folder_is_one_trace_and_its_lengths(read, tmp_path):
+    lines = [rag([1, 2], [10, 11], [30]), rag([1, 2], [11, 10], [31], "7")]
+    alone = read(lines, "0_trace.jsonl")
+    folder = read_trace(str(tmp_path))
+    assert (folder.dialect, folder.requests) == ("ragpulse", 2)
+    assert expanded(folder) == expanded(alone)
+    assert is_trace(str(tmp_path))
 
 
 def test_ragpulse_needs_its_lengths(read):

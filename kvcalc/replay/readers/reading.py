@@ -12,6 +12,7 @@ from kvcalc.replay.readers.chains import chained
 from kvcalc.replay.readers.collect import Collector, Gathered, some_of
 from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.findings import SHOWN_LINES, both_rates, findings_of
+from kvcalc.replay.readers.ragpulse import of_requests
 from kvcalc.replay.readers.recognise import recognised
 from kvcalc.replay.readers.sizes import Sizes, block_tokens_of
 from kvcalc.replay.readers.stream import MOST_LINE, CutOffError, Told, files_of, lines, parser
@@ -43,7 +44,7 @@ class Reading:
     def trace(self) -> Trace:
         """Return the trace; from its first line again where a later one shows that its dialect is another."""
         try:
-            for file in files_of(self.path):
+            for file in of_requests(files_of(self.path)):
                 self._file(file)
         except _OtherDialectError as other:
             return Reading(self.path, other.kind, self.asked, self.told).trace()
