@@ -10,23 +10,25 @@ import numpy as np
 from kvcalc.bodies import public
 from kvcalc.errors import SettingsError
 from kvcalc.records import record
-from kvcalc.replay import answers
+from kvcalc.replay import answers, tenants, tiers
 from kvcalc.replay.asked import Asked, semantics_of
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.cells import Cell, cells_of
 from kvcalc.replay.curve import Curve, curve_of
-from kvcalc.replay.depths import depths_of, is_stack
+from kvcalc.replay.depths import depths_of, is_stack, why_no_curve
 from kvcalc.replay.grid import Told, run_grid
 from kvcalc.replay.outcome import Outcome
 from kvcalc.replay.policies import BELADY, LRU
 from kvcalc.replay.results import ReplayLoad, ReplayResult, ReplayRow
 from kvcalc.replay.rows import Ruler
-from kvcalc.replay.semantics import MEANINGS, TIME, Semantics
+from kvcalc.replay.semantics import MEANINGS, TIME
 from kvcalc.replay.stream import Stream, in_time, stream_of
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from kvcalc.replay.sampling import Sample
 
 
@@ -98,10 +100,11 @@ def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[Replay
         inputs=_inputs(found, asked),
         sources={},
         warnings=_warnings(found),
-        assumptions=_assumptions(asked.semantics),
+        assumptions=_assumptions(asked),
         load=load,
         rows=_rows(found, ruler),
         curve=() if curve is None else answers.points_of(curve, ruler),
+        no_curve=why_no_curve(asked.semantics),
         knee=None if curve is None else answers.knee_of(curve, ruler),
         scan=None if curve is None else answers.scan_of(curve),
         rounding=answers.rounding_of(found.stream),
@@ -222,6 +225,8 @@ def _load(trace: Trace, stream: Stream, ruler: Ruler) -> ReplayLoad:
 
 def _warnings(found: Replayed) -> tuple[str, ...]:
     lines = [one.text for one in found.trace.findings if one.warning]
+    stacks = [cell.task.tiers for cell in found.cells if cell.task.tiers is not None]
+    lines += dict.fromkeys(line for stack in stacks for line in stack.idle)
     scan = None if found.curve is None else answers.scan_of(found.curve)
     sizes = dict.fromkeys(cell.capacity for cell in found.cells if cell.capacity is not None)
     rate = 1.0 if found.sample is None else found.sample.rate
@@ -235,7 +240,8 @@ def _warnings(found: Replayed) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _assumptions(semantics: Semantics) -> tuple[str, ...]:
+def _assumptions(asked: Asked) -> tuple[str, ...]:
+    semantics = asked.semantics
     lines = [
         f"{name}={getattr(semantics, name)}: {words[getattr(semantics, name)]}"
         for name, words in MEANINGS.items()
@@ -249,4 +255,14 @@ def _assumptions(semantics: Semantics) -> tuple[str, ...]:
             else "cold start"
         )
     )
+    lines += [f"{name}={word}: {words[word]}" for name, word, words in _beside(asked)]
     return tuple(lines)
+
+
+def _beside(asked: Asked) -> "Iterator[tuple[str, str, Mapping[str, str]]]":
+    """Yield the switches of tiers and quotas, where there are any, with what their words mean."""
+    if asked.tiers:
+        yield "inclusion", asked.inclusion, tiers.MEANINGS["inclusion"]
+        yield "write", asked.write, tiers.MEANINGS["write"]
+    if asked.quota != SHARED:
+        yield "quota", asked.quota, tenants.MEANINGS

@@ -149,6 +149,7 @@ class ReplayResult(Result):
     load: ReplayLoad  # what was replayed
     rows: tuple[ReplayRow, ...]  # by capacity and policy
     curve: tuple[HitPoint, ...]  # LRU, exact but for samples; empty where the semantics have no single curve
+    no_curve: str | None  # why there is no curve; null where there is one
     knee: Knee | None  # null where there is no curve or no reuse
     scan: Scan | None  # null where reuse does not come back at one distance
     rounding: BlockRounding  # what whole blocks cost

@@ -3,6 +3,8 @@
 import pytest
 
 from kvcalc.errors import SettingsError
+from kvcalc.output import render
+from kvcalc.output.hit_picture import picture
 from kvcalc.replay.answer import replay_trace
 from kvcalc.replay.capacities import PerBlock, capacity_of
 from kvcalc.replay.trace import build_trace
@@ -226,3 +228,52 @@ def test_one_gib_more_never_brings_more_than_there_is():
     assert gained[1] == pytest.approx(0.8)
     assert gained[9] == pytest.approx(0.8)
     assert gained[10] == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"touch": "head"}, "touch=head, lookup=atomic and oversize=truncate"),
+        ({"lookup": "sequential"}, "touch=tail, lookup=sequential and oversize=truncate"),
+        ({"oversize": "pin"}, "oversize=pin"),
+        ({"oversize": "bypass", "touch": "head"}, "oversize=bypass"),
+    ],
+)
+def test_where_there_is_no_curve_it_says_why(said, why):
+    result = replay_trace(loop(10, 5), [5], **said)
+    assert (result.curve, result.knee) == ((), None)
+    assert f"With {why} a smaller cache can hold blocks that a larger one does not" in result.no_curve
+    shown = " ".join(render(result).split())
+    assert "oversize=thrash has one" in shown
+    assert "the whole curve" not in shown
+    with pytest.raises(SettingsError, match=r"give two capacities or more .with .*oversize=thrash has one"):
+        picture(result, "misses.png")
+
+
+@pytest.mark.parametrize("said", [{}, {"touch": "head", "oversize": "thrash"}])
+def test_where_there_is_a_curve_nothing_is_missing(said):
+    result = replay_trace(loop(10, 5), [5], **said)
+    assert result.curve
+    assert result.no_curve is None
+    assert "and the whole curve" in " ".join(render(result).split())
+
+
+def test_tiers_and_quotas_say_what_they_mean():
+    trace = build_trace([[0], [1]] * 5, 16, tenants=["a", "b"] * 5)
+    said = {"tiers": (("dram", 4),), "inclusion": "exclusive", "write": "write_back", "quota": "hard"}
+    lines = replay_trace(trace, [2], **said).assumptions
+    assert "inclusion=exclusive: a block is in one tier alone, so that tiers add up" in lines
+    assert "write=write_back: a block goes to the next tier when the faster one evicts it" in lines
+    assert any(line.startswith("quota=hard: a tenant has its part alone") for line in lines)
+    assert not any(line.startswith(("inclusion", "quota")) for line in replay_trace(trace, [2]).assumptions)
+
+
+def test_a_tier_that_adds_nothing_is_warned_of():
+    warned = "dram: 4 blocks are no more than the 5 of a faster tier"
+    tiers = (("dram", 4), ("nvme", 9))
+    found = replay_trace(loop(10, 5), [5], tiers=tiers)
+    assert sum(line.startswith(warned) for line in found.warnings) == 1
+    assert [part.hit_tokens for row in found.rows for part in row.tiers if part.tier == "dram"] == [0]
+    assert not any("adds nothing" in line for line in replay_trace(loop(10, 5), [3], tiers=tiers).warnings)
+    apart = replay_trace(loop(10, 5), [5], tiers=tiers, inclusion="exclusive", write="write_back")
+    assert not any("adds nothing" in line for line in apart.warnings)

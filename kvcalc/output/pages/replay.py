@@ -150,6 +150,8 @@ def _size(point: HitPoint) -> str:
 
 def _says(result: ReplayResult) -> list[Cell | str]:
     lines: list[Cell | str] = []
+    if result.no_curve is not None:
+        lines.append(Cell(f"{result.no_curve}.", "warn"))
     knee, scan, rounding = result.knee, result.scan, result.rounding
     if knee is not None:
         size = text(knee, "capacity_tokens")
@@ -201,7 +203,8 @@ def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
 
 
 def _speed(result: ReplayResult) -> str:
+    whole = " and the whole curve" if result.curve else ""
     return (
         f"Replayed in {text(result, 'seconds')}: {text(result, 'requests_per_second')} requests over all "
-        "capacities and policies. More: --format json has every figure and the whole curve."
+        f"capacities and policies. More: --format json has every figure{whole}."
     )
