@@ -277,3 +277,22 @@ def test_a_tier_that_adds_nothing_is_warned_of():
     assert not any("adds nothing" in line for line in replay_trace(loop(10, 5), [3], tiers=tiers).warnings)
     apart = replay_trace(loop(10, 5), [5], tiers=tiers, inclusion="exclusive", write="write_back")
     assert not any("adds nothing" in line for line in apart.warnings)
+
+
+@pytest.mark.parametrize("size", [5, 10**7])
+def test_tiers_leave_the_table_a_row_for_each_policy(size):
+    trace = build_trace([[block] for block in range(60)] * 3, 512, tenants=["a", "b"] * 90)
+    tiers = tuple(
+        (name, f"{n * size} blocks") for name, n in (("dram", 20), ("nvme", 300), ("object", 4_000))
+    )
+    said = {"tiers": tiers, "quota": "floor", "bytes_per_token": 131_072, "policies": ["arc"]}
+    shown = render(replay_trace(trace, [size, 7 * size], **said)).splitlines()
+    start = next(
+        place for place, line in enumerate(shown) if line.split()[:3] == ["capacity", "policy", "hits"]
+    )
+    rows = shown[start + 1 : start + 14]
+    assert all("%" in row for row in rows)
+    assert [row.startswith("  (1) ") for row in rows].count(True) == 1
+    assert [row.startswith("  (2) ") for row in rows].count(True) == 1
+    assert sum("lru, tiers" in row for row in rows) == 2
+    assert f"  (1) largest of {size} blocks, {20 * size} blocks" in "\n".join(shown)

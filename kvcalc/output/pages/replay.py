@@ -1,5 +1,6 @@
 """The page of `kvcalc replay`: rates by capacity and policy, the curve, and what they say."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kvcalc.output.fields import text
@@ -10,6 +11,8 @@ from kvcalc.output.pages.footer import remarks
 from kvcalc.output.pages.replay_serving import serving_blocks
 from kvcalc.replay.results import HitPoint, ReplayResult, ReplayRow
 
+LONGEST_CAPACITY = 24
+"""Letters of a capacity above which a number stands for it in the tables, and its words below them."""
 MARGINAL_STEPS = 8
 """Points of the curve whose marginal value the page shows."""
 
@@ -50,32 +53,57 @@ def _headline(result: ReplayResult) -> Cell:
 
 def _rows(result: ReplayResult) -> Grid:
     """Return a line a row; its capacity stands where it changes."""
-    other = "hit_rate_blocks" if result.inputs["weight"] == "token" else "hit_rate_tokens"
-    names = ["hit_rate", other, "recomputed_tokens", "evictions"]
-    header = ["capacity", "policy", "hits", "of blocks" if other.endswith("blocks") else "of tokens"]
-    header += ["recomputed", "evictions"]
-    if any(row.capacity_bytes is not None for row in result.rows):
-        names.append("restored_bytes")
-        header.append("restored")
-    lines: list[tuple[Cell | str, ...]] = []
-    last = ""
-    for row in result.rows:
-        size = _capacity(row)
-        figures = (text(row, name).removesuffix(" tokens") for name in names)
-        error = () if result.sampling is None else (text(row, "sampling_error"),)
-        lines.append(("" if size == last else size, _policy(row), *figures, _gap(row), *error))
-        last = size
-    header.append("lost to")
+    weight = result.inputs["weight"]
+    other, of = ("hit_rate_blocks", "of blocks") if weight == "token" else ("hit_rate_tokens", "of tokens")
+    columns: dict[str, Callable[[ReplayRow], str]] = {"hits": lambda row: text(row, "hit_rate")}
     if result.sampling is not None:
-        header.append("error")
-    sampled = "" if result.sampling is None else "r"
-    return grid("", tuple(header), "ll" + "r" * len(names) + "l" + sampled, lines)
+        columns["error"] = lambda row: text(row, "sampling_error")
+    columns[of] = lambda row: text(row, other)
+    columns["lost to"] = _gap
+    columns["recomputed"] = lambda row: text(row, "recomputed_tokens").removesuffix(" tokens")
+    columns["evictions"] = lambda row: text(row, "evictions")
+    if any(row.capacity_bytes is not None for row in result.rows):
+        columns["restored"] = lambda row: text(row, "restored_bytes")
+    lines: list[tuple[Cell | str, ...]] = []
+    last, labels = "", _labels(result)
+    for row in result.rows:
+        size = labels[row.capacity]
+        lines.append(("" if size == last else size, _policy(row), *(show(row) for show in columns.values())))
+        last = size
+    align = "ll" + "".join("l" if name == "lost to" else "r" for name in columns)
+    found = grid("", ("capacity", "policy", *columns), align, lines)
+    # What stands last is what a narrow terminal can do without; --format csv has it.
+    return replace(found, wide="narrow", notes=_label_notes(result))
+
+
+def _labels(result: ReplayResult) -> dict[str, str]:
+    """Return what stands for each capacity in a column: its words and its size, or a number for long ones."""
+    sizes = {row.capacity: row for row in result.rows}
+    numbers = {size: place for place, size in enumerate(_long(sizes), start=1)}
+    return {
+        size: f"({numbers[size]}) {_size_of(row)}" if size in numbers else _capacity(row)
+        for size, row in sizes.items()
+    }
+
+
+def _label_notes(result: ReplayResult) -> tuple[str, ...]:
+    """Return the words of the capacities that a number stands for."""
+    sizes = _long(dict.fromkeys(row.capacity for row in result.rows))
+    return tuple(f"({place}) {size}" for place, size in enumerate(sizes, start=1))
+
+
+def _long(capacities: Iterable[str]) -> list[str]:
+    return [size for size in capacities if len(size) > LONGEST_CAPACITY]
+
+
+def _size_of(row: ReplayRow) -> str:
+    return text(row, "capacity_tokens") if row.capacity_bytes is None else text(row, "capacity_bytes")
 
 
 def _capacity(row: ReplayRow) -> str:
     if row.capacity_blocks is None:
         return row.capacity
-    size = text(row, "capacity_tokens") if row.capacity_bytes is None else text(row, "capacity_bytes")
+    size = _size_of(row)
     return row.capacity if size in row.capacity else f"{row.capacity} = {size}"
 
 
@@ -100,19 +128,26 @@ def _tiers(result: ReplayResult) -> tuple[Grid, ...]:
         "written_bytes",
         "evictions",
     )
+    labels = _labels(result)
     lines: list[tuple[Cell | str, ...]] = [
-        (row.capacity, part.tier, text(part, "capacity_blocks"), *(text(part, name) for name in names))
+        (
+            labels[row.capacity],
+            part.tier,
+            text(part, "capacity_blocks"),
+            *(text(part, name).removesuffix(" tokens") for name in names),
+        )
         for row in result.rows
         for part in row.tiers
     ]
     header = ("capacity", "tier", "blocks", "hits", "hit tokens", "restored", "written", "", "evictions")
-    return (grid("Tiers", header, "llrrrrrrr", lines),) if lines else ()
+    return (replace(grid("Tiers", header, "llrrrrrrr", lines), wide="narrow"),) if lines else ()
 
 
 def _tenants(result: ReplayResult) -> tuple[Grid, ...]:
+    labels = _labels(result)
     lines: list[tuple[Cell | str, ...]] = [
         (
-            row.capacity,
+            labels[row.capacity],
             row.quota,
             part.tenant,
             text(part, "quota_blocks"),
