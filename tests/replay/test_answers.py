@@ -296,3 +296,13 @@ def test_tiers_leave_the_table_a_row_for_each_policy(size):
     assert [row.startswith("  (2) ") for row in rows].count(True) == 1
     assert sum("lru, tiers" in row for row in rows) == 2
     assert f"  (1) largest of {size} blocks, {20 * size} blocks" in "\n".join(shown)
+
+
+def test_a_shared_prefix_that_the_ids_rule_out_is_refused():
+    trace = build_trace([[0, 7, 8, 1], [0, 7, 8, 2], [0, 7, 8]], 16, input_tokens=[64, 64, 48])
+    assert replay_trace(trace, [9], refine=4, shared_prefix=48).rows
+    with pytest.raises(SettingsError, match=r"--shared-prefix: 49 tokens, .* all requests share 48 at most"):
+        replay_trace(trace, [9], refine=4, shared_prefix=49)
+    other = build_trace([[0, 1], [2, 3]], 16, input_tokens=[32, 32])
+    with pytest.raises(SettingsError, match="all requests share 15 at most"):
+        replay_trace(other, [9], refine=4, shared_prefix=16)

@@ -31,6 +31,7 @@ class Dialect:
     says: ClassVar[str]  # one line of help
     usual_block: ClassVar[int] = 0  # tokens of a block where the file says nothing; 0: it always says
     numbered: ClassVar[bool] = False  # ids are numbered in the order in which they come
+    free_starts: ClassVar[bool] = False  # sessions have no start times
     free_times: ClassVar[bool] = False  # the unit of its times is not fixed
 
     def __init__(self, asked: Asked, file: Path) -> None:

@@ -83,6 +83,10 @@ class Reading:
                 raise SettingsError(
                     f"--time-unit: the dialect {kind.name} has a unit of its own; leave it out"
                 )
+            if self.asked.session_every and not kind.free_starts:
+                raise SettingsError(
+                    f"--session-every: the dialect {kind.name} has times of its own; leave it out"
+                )
             self.reader, self.into = kind(self.asked, file), Collector(kind.numbered)
         for number, row in first:
             self._take(self.reader, file, number, row)
