@@ -11,7 +11,7 @@ from kvcalc.bodies import public
 from kvcalc.errors import SettingsError
 from kvcalc.records import record
 from kvcalc.replay import answers, tenants, tiers
-from kvcalc.replay.asked import Asked, semantics_of
+from kvcalc.replay.asked import Asked, asked_in_python
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.cells import Cell, cells_of
 from kvcalc.replay.curve import Curve, curve_of
@@ -81,9 +81,9 @@ def replay_trace(
     if sizing is None and bytes_per_token is not None:
         block = said.get("refine") or trace.block_tokens  # of finer blocks, where they are asked for
         sizing = PerBlock(bytes_per_token * (block or 1))
-    own = {name: said.pop(name) for name in tuple(said) if name in Asked.__dataclass_fields__}
-    asked = Asked(**{"semantics": semantics_of(said), **own})
-    asked = replace(asked, capacities=tuple(capacities), policies=tuple(policies), sizing=sizing)
+    asked = replace(
+        asked_in_python(said), capacities=tuple(capacities), policies=tuple(policies), sizing=sizing
+    )
     return answer(trace, asked, told)[0]
 
 

@@ -1,5 +1,7 @@
 """What a replay says beyond its rates: gaps, the knee, a loop, sessions, quotas, rounding."""
 
+import re
+
 import pytest
 
 from kvcalc.errors import SettingsError
@@ -217,8 +219,9 @@ def test_selective_writes_leave_out_what_is_touched_once():
 
 
 def test_exclusive_tiers_cannot_be_written_through():
+    said = {"inclusion": "exclusive", "write": "write_through"}
     with pytest.raises(SettingsError, match="exclusive tiers hold no block twice"):
-        replay_trace(build_trace([[0]]), [1], tiers=(("dram", 3),), inclusion="exclusive")
+        replay_trace(build_trace([[0]]), [1], tiers=(("dram", 3),), **said)
 
 
 def test_one_gib_more_never_brings_more_than_there_is():
@@ -306,3 +309,30 @@ def test_a_shared_prefix_that_the_ids_rule_out_is_refused():
     other = build_trace([[0, 1], [2, 3]], 16, input_tokens=[32, 32])
     with pytest.raises(SettingsError, match="all requests share 15 at most"):
         replay_trace(other, [9], refine=4, shared_prefix=16)
+
+
+def test_tiers_in_python_are_texts_or_pairs():
+    said = {"inclusion": "exclusive"}
+    texts = replay_trace(loop(10, 5), [5], tiers=["dram=20 blocks"], **said)
+    assert texts.rows == replay_trace(loop(10, 5), [5], tiers=[["dram", "20 blocks"]], **said).rows
+    assert texts.inputs["write"] == "write_back"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"tiers": ["dram"]}, "tiers: 'dram' is no tier; write"),
+        ({"tiers": [{"dram": 3}]}, "tiers: {'dram': 3} is no tier"),
+        ({"sample": "x"}, "sample: expected a whole number from 1 on, got 'x'"),
+        ({"workers": 0}, "workers: expected a whole number from 1 on, got 0"),
+        ({"capacity": [3]}, "capacity: capacities is its name here"),
+        ({"policy": ["arc"]}, "policy: policies is its name here"),
+        ({"skip_broken": True}, "skip_broken: it is of the file; read it with kvcalc.replay.readers"),
+        ({"model": "llama-3.1-8b"}, "model: pass sizing or bytes_per_token"),
+        ({"tuch": "head"}, "tuch: unknown switch, did you mean 'touch'"),
+        ({"tires": []}, "tires: unknown switch, did you mean 'tiers'"),
+    ],
+)
+def test_what_python_says_wrongly_is_one_line(said, message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        replay_trace(loop(10, 5), [5], **said)
