@@ -207,7 +207,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "draws",
         "integer",
-        "Monte Carlo draws over all ranges; 0 judges by their ends [0]",
+        "Monte Carlo draws over all ranges, written LOW..HIGH; 0 judges by their ends [0]",
         group="Ranges",
         commands=_RESTORE,
     ),

@@ -288,6 +288,10 @@ class Offload:
     write_budget: BytesPerSecond | None = None  # that its link and the device can take; null without stores
     layer_group: Count | None = None  # layers to load at a time, were it loaded while the prefill computes
     layerwise_total: Seconds | None = None  # time to the first token of a hit that is loaded so
+    break_even_tokens_most: Tokens | None = (
+        None  # longest prefix worth restoring; null where none is too long
+    )
+    break_even_tokens_every: bool | None = None  # whether all lengths between pay; null where none does
     prefetch_lead: Seconds | None = None  # before its KV is needed, for 99 of 100 restores to be in time
 
 
@@ -338,6 +342,15 @@ class ConfigCheck:
     instead: str  # what to write; empty where nothing is to change
     where: str  # file and line
     source: str  # page that says so
+
+    @property
+    def stops_hits(self) -> bool:
+        """Whether nothing can hit in a slower tier as it is launched."""
+        return self.severity == "error" and self.id in STOPS_HITS
+
+
+STOPS_HITS = frozenset({"full-chunks-only", "offload-size-unit", "tier-not-switched-on", "store-step"})
+"""Checks whose errors mean that nothing is stored in a slower tier, or nothing of it found."""
 
 
 @record

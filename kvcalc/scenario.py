@@ -28,6 +28,8 @@ class Range:
     middle: float
     high: float
     most: float = math.inf  # what it cannot exceed; nothing that may carry a range is negative
+    spread: str = ""  # normal, lognormal or uniform where a distribution was given; else a normal each side
+    parameters: tuple[float, float] = (0.0, 0.0)  # of the distribution: mean, SD; median, sigma; or both ends
 
 
 @record
@@ -74,6 +76,7 @@ class TierUse:
     store: str | None = None  # write_through, selective or write_back; None: as the mechanism does
     via: str | None = None  # the tier that its bytes are staged in, all of them before the next hop
     price: float | None = None  # USD/byte/second; None or 0 where it is paid for anyway
+    chunk: int | None = None  # tokens that are kept and found together; None: as the mechanism does
 
 
 @record

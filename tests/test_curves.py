@@ -33,7 +33,8 @@ def curve_over(variable, **said):
 def crossing_of(curve):
     """Return where the two lines of a curve cross, from the points alone."""
     first, second = (np.array(line.values, dtype=float) for line in curve.lines)
-    sign = np.sign(first - second)
+    # No value where the wait never ends: longer than any.
+    sign = np.sign(np.where(np.isnan(first), np.inf, first) - second)
     at = np.nonzero(sign[1:] != sign[:-1])[0][0]
     return curve.points[at], curve.points[at + 1]
 

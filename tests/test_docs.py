@@ -292,12 +292,16 @@ def inline_codes(path):
 @pytest.mark.parametrize("path", [path for path in TEXTS if path.parent.name != "formulas"], ids=named)
 def test_commands_inside_sentences_name_commands_and_options_that_exist(path):
     from docs.writers.commands_page import helps
+    from docs.writers.terminal import printed
     from kvcalc.cli import COMMANDS
 
     groups = {name.split()[0] for name in helps() if " " in name}
     for span in inline_codes(path):
         words = span.replace("\\|", "|").split()
         if words[0] != "kvcalc" or len(words) == 1 or not words[1].islower():
+            continue
+        if words[1].startswith("-"):
+            assert words[1] in printed(["--help"]), span
             continue
         assert words[1] in COMMANDS, span
         if words[1] in groups and len(words) > 2:

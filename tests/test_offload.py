@@ -150,6 +150,15 @@ class TestMechanisms:
         with pytest.raises(SettingsError, match="reads nvme, sata, not dram"):
             hit(tiers=tier(mechanism="vllm-fs"))
 
+    def test_sglang_moves_host_memory_by_its_own_kernel(self):
+        # One tensor of one layer in a block of 16 tokens is 32,768 B: 0.6 us beside its bytes at 43 GB/s
+        found = hit(engine="sglang", tiers=tier())
+        (row,) = found.offload
+        assert row.mechanism == "hicache-kernel"
+        assert row.piece_bytes == 32_768
+        assert row.bandwidth == pytest.approx(32_768 / (32_768 / (0.86 * 50 * GB) + 0.6e-6))
+        assert any("moved by SGLang HiCache" in text for text in found.assumptions)
+
     def test_bare_numbers_have_no_mechanism(self):
         with pytest.raises(SettingsError, match="name MODEL"):
             plain_route(TierUse("dram", GB, mechanism="lmcache"))
@@ -201,7 +210,10 @@ class TestWaiting:
         # 60 x 26.17 ms is 157 % of the time
         assert math.isinf(row.queue)
         assert row.verdict == "recompute"
-        assert row.break_even_bandwidth is None
+        # S / (1 - 60 S) of a restore and its wait is what a hit saves, less what is fixed: S = G / (1 + 60 G)
+        spare = row.recompute - row.remaining - row.setup - row.convert - row.sync
+        assert row.break_even_bandwidth == pytest.approx(row.bytes * (1 + 60 * spare) / spare)
+        assert "without end" in row.reason
         assert any("unstable" in text and "157%" in text for text in result.warnings)
         assert result.to_dict()["offload"][0]["queue"] is None
 
@@ -377,3 +389,124 @@ def test_stores_of_the_planned_rate_slow_restores_down():
     # 60 x 4,000 new tokens x 131,072 B a second the other way: 31.5 of the 75 GB/s of both ways together
     assert busy.write_need == pytest.approx(60 * 4000 * 131072)
     assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - busy.write_need) / 50e9, rel=0.01)
+
+
+class TestBreakEvenWithAQueue:
+    """The wait falls with the transfer, so the break-even is one bandwidth, whatever the tier's own is."""
+
+    @pytest.mark.parametrize(
+        ("more", "layerwise"),
+        [({}, False), ({"window": "30 ms"}, False), ({"window": "900 ms"}, False), ({}, True)],
+    )
+    def test_at_the_break_even_a_hit_takes_as_long_as_recomputing(self, more, layerwise):
+        said = PLAIN | ({"layerwise": "true"} if layerwise else {})
+        points = []
+        for rate in ("12 GB/s", "20 GB/s", "200 GB/s"):
+            (row,) = hit(rate=6.0, cached=4_992, tiers=tier(**said | {"bandwidth": rate}), **more).offload
+            points.append(row.break_even_bandwidth)
+        assert points == pytest.approx([points[0]] * 3)
+        at = tier(**said | {"bandwidth": f"{points[0]} B/s"})
+        (row,) = hit(rate=6.0, cached=4_992, tiers=at, **more).offload
+        total = row.cached_total if row.overlapped_total is None else row.overlapped_total
+        assert total == pytest.approx(row.recompute)
+
+    def test_the_range_of_a_gain_has_the_wait_at_its_own_ends(self):
+        # 20 GB/s and 40 GB/s: transfers of 65.4 and 32.7 ms, 8 a second, each with its own wait
+        ranged = tier(**PLAIN | {"bandwidth": "20..40 GB/s"})
+        (row,) = hit(rate=8.0, prefill="300 ms", tiers=ranged).offload
+        slow, fast = (SIZE / (rate * GB) for rate in (20, 40))
+        width = slow / (1 - 8 * slow) - fast / (1 - 8 * fast)
+        assert row.gain.high - row.gain.low == pytest.approx(width)
+
+    def test_a_tier_that_never_ends_in_the_middle_of_its_range_may_pay_at_its_end(self):
+        # 40 a second of 29.1 ms each are 116 % of the time at 45 GB/s, and 65 % at 80 GB/s
+        ranged = tier(**PLAIN | {"bandwidth": "10..80 GB/s"})
+        (row,) = hit(rate=40.0, prefill="300 ms", tiers=ranged).offload
+        fast = SIZE / (80 * GB)
+        assert row.gain.low == -math.inf
+        assert row.gain.high == pytest.approx(row.recompute - row.remaining - fast / (1 - 40 * fast))
+        assert row.verdict == "too_close"
+
+    def test_a_stated_bandwidth_is_as_uncertain_without_a_mechanism_as_with_one(self):
+        # 15 % to either side of 20 GB/s
+        (row,) = hit(prefill="300 ms", tiers=tier(**PLAIN | {"bandwidth": "20 GB/s"})).offload
+        width = SIZE / (20 * GB) * (1.15 - 1 / 1.15)
+        assert row.gain.high - row.gain.low == pytest.approx(width)
+
+    def test_long_prefixes_that_lose_again_are_said(self):
+        # 4 a second of 131,072 B a token at 8 GB/s: past 15,259 tokens the link is busy all the time
+        said = PLAIN | {"bandwidth": "8 GB/s"}
+        (row,) = hit(rate=4.0, tiers=tier(**said)).offload
+        assert row.break_even_tokens < row.break_even_tokens_most < 15_259
+        ends = [
+            hit(rate=4.0, prompt=length + 16, cached=length, tiers=tier(**said)).offload[0].speedup
+            for length in (int(row.break_even_tokens_most), int(row.break_even_tokens_most) + 16)
+        ]
+        assert ends[0] > 1 >= ends[1]
+        faster = hit(rate=4.0, tiers=tier(**PLAIN)).offload[0]
+        assert faster.break_even_tokens_most is None or faster.break_even_tokens_most > 15_259
+
+    def test_the_most_tokens_that_do_not_pay_are_those_of_the_rows_own_route(self):
+        # Stores cross the link the other way, so a restore beside them needs more tokens than one alone.
+        said = {"rate": 14.0, "hit_rate": 0.2, "queue": "40 ms"}
+        result = hit(**said, tiers=tier(bandwidth="20 GB/s"))
+        (flip,) = [item for item in result.flips if item.key == "cached"]
+        at = [
+            hit(**said | {"cached": int(flip.at) + more}, tiers=tier(bandwidth="20 GB/s")).offload[0].speedup
+            for more in (0, 1)
+        ]
+        assert at[0] <= 1 < at[1]
+
+
+class TestWhatIsDoubtful:
+    @pytest.mark.parametrize(
+        ("name", "said", "words"),
+        [
+            ("dram", {"bandwidth": "2000 GB/s"}, "2000 GB/s is more than the"),
+            (
+                "drma",
+                {},
+                "drma: no kind of tier is called so, and it is taken as plain bytes of no kind, did",
+            ),
+        ],
+    )
+    def test_a_tier_that_cannot_be_what_it_says_is_warned_of(self, name, said, words):
+        usual = {"bandwidth": "50 GB/s", "capacity": "500 GB"}
+        warnings = hit(tiers={name: usual | said}).warnings
+        assert any(words in text for text in warnings)
+        assert not any(words in text for text in hit(tiers={"dram": usual}).warnings)
+
+    def test_a_name_of_no_kind_is_said(self):
+        found = hit(tiers={"archive": {"bandwidth": "5 GB/s"}})
+        assert any("archive: no kind of tier is called so" in text for text in found.assumptions)
+
+    def test_rates_of_one_host_are_said_to_be_its_own(self):
+        drive = {"nvme": {"bandwidth": "7 GB/s", "capacity": "1 TB", "mechanism": "vllm-fs"}}
+        own, other = hit(on="rtx-3090", tiers=drive), hit(tiers=drive)
+        assert any("no more than 0.377 GB/s, as one host with rtx-3090" in text for text in own.assumptions)
+        assert not any("as one host with" in text for text in other.assumptions)
+
+    def test_stores_that_nothing_is_known_of_are_said(self):
+        drive = {"nvme": {"bandwidth": "7 GB/s", "capacity": "1 TB"}}
+        words = "what new blocks take to be stored is not counted"
+        assert any(words in text for text in hit(rate=1.0, tiers=drive).assumptions)
+        drive["nvme"]["store"] = "write_through"
+        assert not any(words in text for text in hit(rate=1.0, tiers=drive).assumptions)
+
+    def test_one_request_to_an_object_store_gets_all_of_it_only_where_nothing_says_its_operations(self):
+        words = "one request gets the stated bandwidth"
+        store = {"object": {"bandwidth": "10 GB/s"}}
+        assert any(words in text for text in hit(tiers=store).assumptions)
+        store["object"]["io_size"] = "4 MiB"
+        assert not any(words in text for text in hit(tiers=store).assumptions)
+
+    def test_a_write_back_of_a_small_tier_holds_what_the_gpu_gave_up(self):
+        small = hit(tiers=tier(capacity="20 GB", store="write_back"))
+        assert not any("adds nothing" in text for text in small.warnings)
+
+    def test_one_rate_of_prefill_for_a_long_prompt_is_warned_of(self):
+        # Llama-3.1-8B at 100,000 tokens: 2 x 7.5e9 of weights a token, 2 x 32 x 4,096 x 100,000 of attention
+        long = hit(prompt=100_000, cached=90_000, prefill_rate="37000 token/s", tiers=tier())
+        short = hit(prompt=2_000, cached=1_600, prefill_rate="37000 token/s", tiers=tier())
+        assert any("--prefill-rate is one rate for all lengths" in text for text in long.warnings)
+        assert not any("--prefill-rate is one rate" in text for text in short.warnings)

@@ -3,7 +3,9 @@
 import pytest
 
 import kvcalc
+from kvcalc.errors import DomainError
 from kvcalc.output.sentences import in_words
+from kvcalc.planning.plan import Plan
 from kvcalc.reporting import report
 
 SAID = {
@@ -79,12 +81,22 @@ def test_two_tables_answer_every_combination_of_three_inputs(found):
         assert in_words(restore).restores == alone.restores
 
 
-def test_a_load_without_an_answer_says_why():
-    found = report("llama-3.1-8b", on="h100-sxm-80gb", max_len=5000, prompt=4000, engine="vllm")
-    reasons = {item for row in found.what_if.loads for item in row if isinstance(item, str)}
-    for reason in reasons:
-        assert "\n" not in reason
-    assert not isinstance(found.what_if.loads[found.what_if.asked[0]][0], str)
+def test_a_load_without_an_answer_says_why(monkeypatch):
+    answer = Plan.answer
+
+    def refused(plan):
+        if plan.scenario.workload.prompt > 4000:
+            raise DomainError("prompt: longer than this engine starts with")
+        return answer(plan)
+
+    monkeypatch.setattr(Plan, "answer", refused)
+    found = report("llama-3.1-8b", on="h100-sxm-80gb", prompt=4000)
+    rows = dict(zip(found.what_if.prompts, found.what_if.loads, strict=True))
+    assert max(rows) > 4000
+    for prompt, loads in rows.items():
+        told = {isinstance(item, str) for item in loads}
+        assert told == {prompt > 4000}
+        assert prompt <= 4000 or set(loads) == {"prompt: longer than this engine starts with"}
 
 
 def test_progress_counts_every_plan():

@@ -37,7 +37,8 @@ def summaries() -> dict[str, str]:
     for name in COMMANDS:
         command: Any = _application((name,)).commands[name]  # type: ignore[attr-defined]
         inner = getattr(command, "commands", None)
-        below = {name: command} if inner is None else {f"{name} {one}": c for one, c in inner.items()}
+        below = {name: command} if inner is None or command.invoke_without_command else {}
+        below |= {f"{name} {one}": c for one, c in (inner or {}).items()}
         found |= {key: " ".join(one.help.split("\n\n")[0].split()) for key, one in below.items()}
     return found
 

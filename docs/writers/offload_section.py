@@ -35,6 +35,7 @@ def offload_blocks() -> list[str]:
         "question can be made.",
         table(_SUMMARY, [_summary(name, kind) for name, kind in found["kinds"].items()], "lrrrrrr"),
         *_verdict(found),
+        *_signs(found["signs"]),
         table(["row", "kind", "off", "inputs"], _rows(found), "llrl"),
         "Rows beyond 30 %:",
         table(["row", "why"], [[code(name), escape(why)] for name, why in found["misses"].items()]),
@@ -72,6 +73,40 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         "With stated rows every kind keeps a median of 15 % and nine tenths within 30 %. With all rows, "
         f"{' and '.join(beyond)} does not."
     ]
+
+
+RECOMPUTES = {"measured": "as the report measured it", "modelled": "as kvcalc predicts it"}
+"""What a predicted restore is compared with, in the signs of the verdicts."""
+
+
+def _signs(signs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say how often the verdict, restore or recompute, has the right sign, and which pairs it gets wrong."""
+    rows = [
+        [
+            RECOMPUTES[name],
+            str(one["pairs"]),
+            f"{one['pairs'] - len(one['wrong'])} ({1 - len(one['wrong']) / one['pairs']:.1%})",
+            f"{one['losing'] - one['wrong_losing']} of {one['losing']}",
+        ]
+        for name, one in signs.items()
+    ]
+    wrong = [
+        [code(row), RECOMPUTES[name], f"{ratios['measured']:.2f}", f"{ratios['predicted']:.2f}"]
+        for name, one in signs.items()
+        for row, ratios in one["wrong"].items()
+    ]
+    one = next(iter(signs.values()))
+    always = 1 - one["losing"] / one["pairs"]
+    said = [
+        "The sign of the verdict, whether restoring is faster or slower than computing again, over all pairs "
+        f"that report both times, odd rows and even. Answering *restore* always is right in {always:.1%}"
+        " of them, so the pairs in which restoring loses are counted apart.",
+        table(["recompute", "pairs", "right", "right where restoring loses"], rows, "lrrr"),
+    ]
+    if not wrong:
+        return [*said, "No pair has the wrong sign."]
+    head = ["row", "recompute", "restore over recompute, measured", "predicted"]
+    return [*said, "Pairs with the wrong sign:", table(head, wrong, "llrr")]
 
 
 def _rows(found: Mapping[str, Any]) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from docs.writers.markdown import code, codes, document, escape, prose, table
+from kvcalc.catalog.ranges import DISTRIBUTIONS
 from kvcalc.keys import TIER_HELP, TIER_UNITS, TIER_WORDS
 from kvcalc.output.format import human
 from kvcalc.tiers import Figure, Mechanism, Rates, TierKind, mechanisms, tier_kinds
@@ -30,6 +31,16 @@ RATES = {
 }
 
 
+_DISTRIBUTIONS = [
+    [code(f"{{{name}: {DISTRIBUTIONS[name]}}}"), means]
+    for name, means in (
+        ("normal", "mean and standard deviation, both with a unit"),
+        ("lognormal", "median with a unit, and sigma of the natural logarithm"),
+        ("uniform", "lowest and highest value, both with a unit"),
+    )
+]
+
+
 def page() -> str:
     """Return the page."""
     return document(
@@ -39,6 +50,12 @@ def page() -> str:
         "What is not said is taken from the kind of the tier, which its name tells or `kind` says, and from "
         "the mechanism that moves its bytes, the engine's own unless `mechanism` names another.",
         table(["key", "unit or words", "meaning"], list(_keys())),
+        "## Ranges and distributions",
+        "Each number of a tier, and every quantity, share and count of prompt tokens of a question, may be a "
+        "range `LOW..HIGH` such as `40..54 GB/s`, that holds it nine times out of ten. Files and the library "
+        "take distributions as well, of which the range is the central 90 %; `--draws` draws from them with "
+        "a fixed seed (`--seed`).",
+        table(["distribution", "two numbers"], _DISTRIBUTIONS),
         "## Kinds",
         "A restore waits for the latency of its first operation on a drive or a network, unless the "
         "mechanism states a cost of its own for that. Pieces of a known size are limited by the operations "

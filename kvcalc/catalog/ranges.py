@@ -1,12 +1,18 @@
-"""Ranges that a user says, such as ``5..20 ms``: the middle to plan with, and the ends beside it."""
+"""Ranges that a user says, such as ``5..20 ms``: the middle to plan with, and the ends beside it.
 
+A file may say a distribution instead: ``{normal: [MEAN, SD]}``, ``{lognormal: [MEDIAN, SIGMA]}`` with sigma
+of the natural logarithm, or ``{uniform: [LOW, HIGH]}``.  Its range is then its central 90 %.
+"""
+
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from kvcalc.catalog.scenarios import Question, Said, positive, quantity, read_value, tier_of
 from kvcalc.errors import KvcalcError, SettingsError
+from kvcalc.formulas.breakeven import NINETY_PERCENT
 from kvcalc.keys import KEYS, TIER_UNITS, key
 from kvcalc.scenario import SEED, Range, Scenario, TierUse
 
@@ -17,6 +23,11 @@ _RANGED = {
     item.name: item for item in KEYS if item.kind in ("quantity", "share") or item.name in RANGED_TOKENS
 }
 _NUMBER = re.compile(r"[+-]?[\d.,_]+(?:[eE][+-]?\d+)?\s*")
+_OTHER_RANGE = re.compile(r"(?:[A-Za-zµ/%]+\s*)?(?:-|–|—|to\b|~|±|\+/?-|,)\s*\d.*")  # noqa: RUF001
+DISTRIBUTIONS = {"normal": "[MEAN, SD]", "lognormal": "[MEDIAN, SIGMA]", "uniform": "[LOW, HIGH]"}
+"""Distributions that an input may have, and the two numbers of each."""
+
+Reader = Callable[[Any], float]
 
 
 def settle(question: Question) -> tuple[Question, dict[str, Range]]:
@@ -57,7 +68,10 @@ def ends(value: Any, where: str) -> tuple[Any, Any] | None:  # noqa: ANN401 - as
         if len(value) != 2:
             raise SettingsError(f"{where}: a range has two ends, not {len(value)}")
         return value[0], value[1]
-    if not isinstance(value, str) or ".." not in value:
+    if not isinstance(value, str):
+        return None
+    if ".." not in value:
+        _refuse_other_spellings(value, where)
         return None
     low, _, high = (part.strip() for part in value.partition(".."))
     if not low or not high or ".." in high:
@@ -68,13 +82,73 @@ def ends(value: Any, where: str) -> tuple[Any, Any] | None:  # noqa: ANN401 - as
     return low, high
 
 
+def _refuse_other_spellings(value: str, where: str) -> None:
+    """Refuse what is meant as a range and written in another way, such as "20-30 GB/s"."""
+    text = value.strip().lstrip("[(")
+    first = _NUMBER.match(text)
+    if first is not None and _OTHER_RANGE.fullmatch(text[first.end() :]):
+        raise SettingsError(
+            f"{where}: {value!r} looks like a range; write LOW..HIGH, for example 20..30 GB/s"
+        )
+
+
+def distribution(value: Mapping[str, Any], where: str, read: Reader) -> Range:
+    """Return the range of a distribution: its central 90 %, around the middle to plan with.
+
+    Parameters
+    ----------
+    value : one distribution, such as ``{"lognormal": ["20 GB/s", 0.3]}``
+    where : where it stands
+    read : reads one value of the input, with its unit
+    """
+    known = ", ".join(f"{{{name}: {numbers}}}" for name, numbers in DISTRIBUTIONS.items())
+    name, numbers = next(iter(value.items()), ("", None))
+    if len(value) != 1 or name not in DISTRIBUTIONS:
+        raise SettingsError(f"{where}: {dict(value)!r:.60} is no distribution; write one of {known}")
+    if not isinstance(numbers, (list, tuple)) or len(numbers) != 2:
+        raise SettingsError(f"{where}: {name} takes two numbers, {DISTRIBUTIONS[name]}")
+    first = read(numbers[0])
+    second = _sigma(numbers[1], where) if name == "lognormal" else read(numbers[1])
+    if name == "uniform":
+        whole = in_order(first, second, dict(value), where)
+        margin = 0.05 * (second - first)
+        return replace(
+            whole, low=first + margin, high=second - margin, spread=name, parameters=(first, second)
+        )
+    wide = second * NINETY_PERCENT
+    if name == "lognormal":
+        low, high = first * math.exp(-wide), first * math.exp(wide)
+    else:
+        low, high = first - wide, first + wide
+        if low <= 0:
+            raise SettingsError(
+                f"{where}: more than 5 % of this normal distribution lies below zero; write a lognormal one"
+            )
+    return Range(low, first, high, spread=name, parameters=(first, second))
+
+
+def _sigma(value: Any, where: str) -> float:  # noqa: ANN401 - as parsed
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise SettingsError(f"{where}: sigma {value!r} is not a positive number without a unit")
+    return float(value)
+
+
 def _settled(name: str, said: Said, ranges: dict[str, Range]) -> Said:
-    both = ends(said.value, said.where) if name in _RANGED else None
-    if both is None:
+    if name not in _RANGED:
         return said
     kind = _RANGED[name].kind
-    low, high = (float(read_value(_RANGED[name], replace(said, value=end))) for end in both)
-    found = in_order(low, high, said.value, said.where)
+
+    def read(value: Any) -> float:  # noqa: ANN401 - as typed, parsed or passed
+        return float(read_value(_RANGED[name], replace(said, value=value)))
+
+    if isinstance(said.value, Mapping):
+        found = distribution(said.value, said.where, read)
+        found = replace(found, high=min(found.high, 1.0)) if kind == "share" else found
+    else:
+        both = ends(said.value, said.where)
+        if both is None:
+            return said
+        found = in_order(read(both[0]), read(both[1]), said.value, said.where)
     if kind == "tokens":
         found = replace(found, middle=float(round(found.middle)))
     ranges[name] = replace(found, most=1.0) if kind == "share" else found
@@ -82,14 +156,22 @@ def _settled(name: str, said: Said, ranges: dict[str, Range]) -> Said:
 
 
 def _settled_tier(tier: str, name: str, said: Said, ranges: dict[str, Range]) -> Said:
-    both = ends(said.value, said.where) if name in TIER_UNITS else None
-    if both is None:
+    if name not in TIER_UNITS:
         return said
-    try:
-        low, high = (_of_tier(name, replace(said, value=end)) for end in both)
-    except KvcalcError as error:
-        raise type(error)(f"{said.where}: {error}") from None
-    found = in_order(low, high, said.value, said.where)
+
+    def read(value: Any) -> float:  # noqa: ANN401 - as typed, parsed or passed
+        try:
+            return _of_tier(name, replace(said, value=value))
+        except KvcalcError as error:
+            raise type(error)(f"{said.where}: {error}") from None
+
+    if isinstance(said.value, Mapping):
+        found = distribution(said.value, said.where, read)
+    else:
+        both = ends(said.value, said.where)
+        if both is None:
+            return said
+        found = in_order(read(both[0]), read(both[1]), said.value, said.where)
     ranges[f"tiers.{tier}.{name}"] = found
     return replace(said, value=found.middle, numbers=True)
 

@@ -22,7 +22,19 @@ from kvcalc.scenario import SEED, Overrides, Scenario, Serving, TierUse, Workloa
 
 _MAY_BE_ZERO = frozenset(
     {
-        *("queue", "setup", "convert", "sync", "window", "hit", "cached", "spec_tokens", "price", "hit_rate"),
+        *(
+            "queue",
+            "setup",
+            "convert",
+            "sync",
+            "window",
+            "remaining",
+            "hit",
+            "cached",
+            "spec_tokens",
+            "price",
+        ),
+        "hit_rate",
         *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers", "draws", "seed"),
     }
 )
@@ -76,6 +88,8 @@ def tier_option(text: str) -> tuple[str, dict[str, Said]]:
         key, equals, value = part.partition("=")
         if key.strip() not in (*TIER_UNITS, *TIER_WORDS):
             known = did_you_mean(key.strip(), [*TIER_UNITS, *TIER_WORDS])
+            if key.strip()[:1].isdigit():
+                known = "; a range is written LOW..HIGH, for example 20..30 GB/s"
             raise SettingsError(f"{where}: unknown key {key.strip()!r}{known}")
         if not equals:
             raise SettingsError(f"{where}: {key.strip()} has no value; write KEY=VALUE")
@@ -157,7 +171,10 @@ def _check_hops(tier: TierUse, known: Mapping[str, TierUse], question: Question)
     while hop.via is not None:
         where = question.tiers[hop.name]["via"].where
         if hop.via not in known:
-            hint = did_you_mean(hop.via, list(known)) or f"; named are {', '.join(known)}"
+            others = [name for name in known if name not in passed]
+            hint = f"; name it as a tier too, for example --tier '{hop.via}=512 GB@54 GB/s'"
+            if others:
+                hint = did_you_mean(hop.via, others) or f"; named are {', '.join(others)}"
             raise SettingsError(f"{where}: via {hop.via!r} is no tier of this question{hint}")
         if hop.via in passed:
             raise SettingsError(f"{where}: via {hop.via!r} comes back to a tier that was passed before")

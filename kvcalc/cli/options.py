@@ -46,10 +46,20 @@ Planned = Annotated[
         metavar="MODEL|FILE", help="A model, or a scenario file (.yaml).", autocompletion=model_names
     ),
 ]
+PlannedOrLaunched = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL|FILE",
+        help="A model, or a scenario file (.yaml); not needed where --check-config names the model.",
+        autocompletion=model_names,
+    ),
+]
 Tiers = Annotated[
     list[str] | None,
     typer.Option(
-        "--tier", metavar="NAME=SIZE@RATE", help="A slower tier, e.g. 'dram=512 GB@54 GB/s'. Repeatable."
+        "--tier",
+        metavar="NAME=SIZE@RATE",
+        help="A slower tier, e.g. 'dram=512 GB@54 GB/s' or @40..54 GB/s. Repeatable.",
     ),
 ]
 Set = Annotated[

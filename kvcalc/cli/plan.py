@@ -8,7 +8,7 @@ import typer
 from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.launch import CheckConfig, Emit, Trace, planned, starts, write_launch
-from kvcalc.cli.options import Explain, Format, On, Planned, Save, Set, Tiers, keyed, question
+from kvcalc.cli.options import Explain, Format, On, PlannedOrLaunched, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.errors import SettingsError
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 @keyed("plan")
 def plan(
     said: Mapping[str, Said],
-    model: Planned,
+    model: PlannedOrLaunched = None,
     on: On = None,
     tier: Tiers = None,
     set: Set = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from kvcalc.cli.options import Format, Save
 from kvcalc.cli.parsing import Command, Group
 from kvcalc.errors import SettingsError
 from kvcalc.probe.options import EVIDENCE, GPU_NOTE, PROFILE
-
-if TYPE_CHECKING:
-    pass
 
 Quick = Annotated[bool, typer.Option("--quick", help="At most 60 seconds.")]
 Full = Annotated[bool, typer.Option("--full", help="Every size, order and pair of devices.")]

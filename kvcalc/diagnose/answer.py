@@ -8,7 +8,7 @@ from typing import Any
 from kvcalc.api import question_of, scenario
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said, engine_settings, quantity
-from kvcalc.diagnose.claims import claims_of, counters_of
+from kvcalc.diagnose.claims import claims_of, counters_of, hits_by_source
 from kvcalc.diagnose.figures import Readings, engines_of, readings_of
 from kvcalc.diagnose.gpus import GpuFacts, read_gpus
 from kvcalc.diagnose.logs import LogFacts, read_log
@@ -112,7 +112,10 @@ def diagnose(
         verdicts=verdicts_of(signs, comparison) if metrics or log or gpus else (),
         kv_tokens=comparison,
         kv_memory=memory,
-        claims=(*counters_of(found, layout), *claims_of(claims, layout)),
+        claims=(
+            *counters_of(found, layout, bool(claims)),
+            *claims_of(claims, layout, hits_by_source(found)),
+        ),
     )
 
 

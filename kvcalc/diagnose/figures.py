@@ -22,6 +22,7 @@ from kvcalc.errors import ProfileError
 from kvcalc.formulas.eviction import recomputed_share
 
 SECOND_SCRAPE = "a rate needs a second scrape"
+LIVE = "live requests alone; cached blocks that nobody uses count as free, so it is no fill of the cache"
 ESTIMATED = "estimated: preemptions times the mean length, as engines do not count what they throw away"
 
 
@@ -100,7 +101,7 @@ def _gauges(found: Readings) -> None:
         elif not (math.isfinite(value) and value >= 0 and (name in ("running", "waiting") or value <= 1)):
             found.lack(name, f"{metric} is {value:g}, which is no share of 0 to 1")
         else:
-            found.say(name, value, unit, metric)
+            found.say(name, value, unit, metric, LIVE if name == "usage" else "")
 
 
 def _counted(found: Readings, names: Sequence[Name]) -> Count | None:

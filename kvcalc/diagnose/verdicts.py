@@ -46,7 +46,7 @@ def warnings_of(signs: Signs) -> tuple[str, ...]:
     """Return which of the watched limits are passed."""
     found = []
     if signs.usage is not None and signs.usage > FULL:
-        found.append(f"KV cache usage is {signs.usage:.1%}, above {FULL:.0%}")
+        found.append(f"live requests hold {signs.usage:.1%} of the KV cache, above {FULL:.0%}")
     if signs.preemptions is not None and is_thrashing(signs.preemptions, 0.0):
         found.append(f"{signs.preemptions:.3g} preemptions/s, above {THRASH_EVICTIONS:g}/s: stop admitting")
     if signs.recomputed is not None and is_thrashing(0.0, signs.recomputed):
@@ -67,6 +67,11 @@ def verdicts_of(signs: Signs, compared: Comparison | None) -> tuple[Verdict, ...
     return tuple(found) or (_nothing(signs),)
 
 
+def _held(usage: float) -> str:
+    """Return what the engines' usage counts: live requests; cached blocks that nobody uses are free."""
+    return f"live requests hold {usage:.0%} of the KV cache"
+
+
 def _thrashing(signs: Signs) -> str | None:
     """Return by which limits evictions are too many, None where they are not or nobody knows."""
     told = []
@@ -82,7 +87,8 @@ def _memory(signs: Signs) -> Verdict | None:
         return None
     return Verdict(
         "memory_not_kv",
-        f"{signs.out_of_memory} times out of memory while the KV cache was {signs.usage:.0%} full at most",
+        f"{signs.out_of_memory} times out of memory while live requests held {signs.usage:.0%} of the KV "
+        "cache at most",
         "look at weights, activations, graphs and fragmentation, not at eviction: a lower memory share, "
         "fewer tokens a step, expandable allocator segments",
     )
@@ -97,7 +103,7 @@ def _policy(signs: Signs) -> Verdict | None:
         return None
     return Verdict(
         "policy",
-        f"KV cache {signs.usage:.0%} full, {often}{busy}",
+        f"{_held(signs.usage)}, {often}{busy}",
         "close admission until it is below 5/s and 20 %, protect what is near completion, give a cooldown, "
         "cap running sequences; it is not too little compute, and more GPUs buy the same problem",
     )
@@ -147,8 +153,8 @@ def _compute(signs: Signs) -> Verdict | None:
         return None
     return Verdict(
         "compute",
-        f"GPUs {signs.utilization:.0%} busy, {signs.waiting:.0f} requests wait, and the KV cache is only "
-        f"{signs.usage:.0%} full",
+        f"GPUs {signs.utilization:.0%} busy, {signs.waiting:.0f} requests wait, and "
+        f"{_held(signs.usage)} only",
         "more or faster GPUs, a smaller model or fewer tokens; another eviction policy changes nothing",
     )
 
@@ -159,7 +165,7 @@ def _nothing(signs: Signs) -> Verdict:
         return Verdict(
             "unknown", "neither usage nor preemptions nor recompute is known", "give metrics or a log"
         )
-    shown = [] if signs.usage is None else [f"KV cache {signs.usage:.0%} full"]
+    shown = [] if signs.usage is None else [_held(signs.usage)]
     shown += [] if signs.preemptions is None else [f"{signs.preemptions:.3g} preemptions/s"]
     shown += [] if signs.recomputed is None else [f"{signs.recomputed:.1%} recomputed"]
     unknown = "" if None not in known else "; what is missing might say otherwise"

@@ -55,6 +55,8 @@ NOT_LIVE: Mapping[str, str] = MappingProxyType(
         "offload.layer_group": "searched over all numbers of layers",
         "offload.layerwise_total": "searched over all numbers of layers",
         "offload.break_even_tokens": "searched on a grid of lengths",
+        "offload.break_even_tokens_most": "searched on a grid of lengths",
+        "offload.break_even_tokens_every": "searched on a grid of lengths",
     }
 )
 """Figures of a plan that no cell computes, with the reason."""
@@ -107,7 +109,7 @@ class _Run:
                 "kvcalc.formulas._domain": {"refuse": refuse},
                 "kvcalc.planning.notebook": {"Notebook": Book},
                 "kvcalc.planning.uncertainty": {"tornado": lambda gains: ()},
-                "kvcalc.planning.offload.prefix": {"_shortest": lambda *_: None},
+                "kvcalc.planning.offload.prefix": {"_lengths": lambda *_: None},
                 "kvcalc.planning.offload.rows": {"_layerwise": lambda *_: (None, None)},
                 "kvcalc.catalog.scenarios": {"read_value": read_said},
             }

@@ -118,6 +118,7 @@ _MODULES = {
         "link_utilization",
         "mean_wait",
         "mixture_variation",
+        "service_within",
         "shared_service",
         "wait_percentile",
     ),

@@ -86,6 +86,7 @@ from kvcalc.formulas.queueing import backlog_growth as backlog_growth
 from kvcalc.formulas.queueing import link_utilization as link_utilization
 from kvcalc.formulas.queueing import mean_wait as mean_wait
 from kvcalc.formulas.queueing import mixture_variation as mixture_variation
+from kvcalc.formulas.queueing import service_within as service_within
 from kvcalc.formulas.queueing import shared_service as shared_service
 from kvcalc.formulas.queueing import wait_percentile as wait_percentile
 from kvcalc.formulas.quota import block_count as block_count

@@ -82,6 +82,47 @@ def mean_wait(service: Seconds, utilization: Share, variation: Share = 1.0, serv
     return not_negative(service, "service") * (1 + v * v) / 2 * crowd / (k * idle)
 
 
+def service_within(budget: Seconds, rate: PerSecond, shown: Share = 1.0, variation: Share = 1.0) -> Seconds:
+    r"""How long may a transfer be, so that it takes no more than a budget with its wait for those before it?
+
+    .. math:: S = \frac{2 T}{a + \lambda T + \sqrt{(a - \lambda T)^2 + 4 \lambda c T}},
+              \qquad c = \frac{1 + v^2}{2}
+
+    Parameters
+    ----------
+    budget : T, time for the wait and for what shows of the transfer [second]
+    rate : \lambda, transfers per second, all alike [1/second]
+    shown : a, share of the transfer that nothing hides, 1 for all of it [1]
+    variation : v, standard deviation of the transfer time over its mean [1]
+
+    Raises
+    ------
+    DomainError
+        If an argument is negative.
+
+    Notes
+    -----
+    Solves a S + W(S) = T with `mean_wait` of one link: shorter transfers wait less too, so a faster link
+    gains twice.  Infinite where nothing shows and nothing waits.
+
+    References
+    ----------
+    Derived: the positive root of λ (c - a) S² + (a + λ T) S - T = 0, written without cancellation.
+
+    Examples
+    --------
+    Sixteen transfers a second that may take 0.25 s each, waiting included (`mean_wait` of 0.05 s: 0.2 s):
+
+    >>> print(service_within(0.25, 16.0))
+    0.05
+    """
+    time, a = not_negative(budget, "budget"), not_negative(shown, "shown")
+    v, load = not_negative(variation, "variation"), not_negative(rate, "rate") * time
+    reach = a + load + np.sqrt((a - load) ** 2 + 4 * (1 + v * v) / 2 * load)
+    endless = (a <= 0) & (rate <= 0) & (time > 0)
+    return 2 * time / select(reach == 0, 1.0, reach) * select(endless, np.inf, 1.0)
+
+
 def mixture_variation(share: Share, first: Seconds, second: Seconds, variation: Share = 0.0) -> Share:
     r"""By how much do times vary that are of two kinds, a share of them of the second one?
 

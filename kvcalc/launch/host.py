@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvcalc.launch.connectors import connectors_of, offloads_by_size, uses_lmcache
-from kvcalc.launch.flags.lmcache import DEFAULT_WORKER_SIZE
+from kvcalc.launch.flags.lmcache import DEFAULT_CHUNK, DEFAULT_WORKER_SIZE
 from kvcalc.launch.flags.sglang import DEFAULT_RATIO
 from kvcalc.launch.settings import UNIT_BYTES, Field, LaunchSettings
 
@@ -36,6 +36,20 @@ class HostTier:
 def host_tier(launch: LaunchSettings, device: Device) -> HostTier | None:
     """Return the host tier of a launch, None where it has none."""
     return _TIERS[launch.engine](launch, device)
+
+
+def chunk_tokens(launch: LaunchSettings, block: int) -> int:
+    """Return the tokens of the smallest piece that the tier stores and looks up.
+
+    Parameters
+    ----------
+    launch : what the file says
+    block : tokens in one block of the engine [token]
+    """
+    if uses_lmcache(launch):
+        return int(launch.value("chunk", DEFAULT_CHUNK))
+    factor = int(launch.value("blocks_per_chunk", 1))
+    return int(launch.value("offload_block", block * factor))
 
 
 def _vllm(launch: LaunchSettings, device: Device) -> HostTier | None:

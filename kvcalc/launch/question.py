@@ -16,6 +16,23 @@ def under(question: Question, launch: LaunchSettings) -> Question:
     return replace(question, said={**said_by(launch), **question.said})
 
 
+def with_model(question: Question, launch: LaunchSettings) -> Question:
+    """Return the question with the model that the launch serves, where it names none itself.
+
+    Raises
+    ------
+    SettingsError
+        If neither names one.
+    """
+    if question.model is not None:
+        return question
+    given = launch.field("model")
+    if given is None or not isinstance(given.value, str) or not given.value or "$" in given.value:
+        named = "names none" if given is None else f"names {given.value}, which this file does not set"
+        raise SettingsError(f"model: missing, and {launch.file} {named}; name a profile or a config.json")
+    return replace(question, model=given.value)
+
+
 def said_by(launch: LaunchSettings) -> Mapping[str, Said]:
     """Return the keys of a plan that a launch says.
 

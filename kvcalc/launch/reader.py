@@ -85,21 +85,49 @@ def _document(text: str, name: str) -> tuple[Mapping[str, Any], Mapping[str, int
     return {str(key): value for key, value in data.items()}, lines
 
 
-def _command_lists(data: Any) -> list[str]:  # noqa: ANN401 - as parsed
+def _command_lists(data: Any, mounts: Mapping[str, str] | None = None) -> list[str]:  # noqa: ANN401 - parsed
     """Return the commands of the containers in a compose file or a Kubernetes manifest."""
     found: list[str] = []
     if isinstance(data, Mapping):
+        mounts = {**(mounts or {}), **_memory_volumes(data)}
         words: list[str] = [str(data["image"])] if isinstance(data.get("image"), str) else []
         for key in ("entrypoint", "command", "args"):
             value = data.get(key)
             words += [value] if isinstance(value, str) else [str(item) for item in value or ()]
         if len(words) > 1:
-            found.append("\n".join((*_variables(data), "docker run " + _shell_words(words))))
+            run = " ".join(("docker run", *_shared_memory(data, mounts)))
+            found.append("\n".join((*_variables(data), f"{run} {_shell_words(words)}")))
         for value in data.values():
-            found += _command_lists(value)
+            found += _command_lists(value, mounts)
     elif isinstance(data, list):
         for item in data:
-            found += _command_lists(item)
+            found += _command_lists(item, mounts)
+    return found
+
+
+def _memory_volumes(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the size of each memory volume of a Kubernetes pod by name; empty where it has no limit."""
+    listed = data.get("volumes")
+    found = {}
+    for item in listed if isinstance(listed, list) else ():
+        volume = item.get("emptyDir") if isinstance(item, Mapping) else None
+        if isinstance(volume, Mapping) and volume.get("medium") == "Memory":
+            found[str(item.get("name"))] = str(volume.get("sizeLimit", ""))
+    return found
+
+
+def _shared_memory(data: Mapping[str, Any], mounts: Mapping[str, str]) -> list[str]:
+    """Return what a compose service or a container of a pod says of /dev/shm, as docker's own flags."""
+    found = [
+        f"--{key.replace('_', '-')} '{data[key]}'"
+        for key in ("shm_size", "ipc")
+        if isinstance(data.get(key), (str, int))
+    ]
+    listed = data.get("volumeMounts")
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, Mapping) and item.get("mountPath") == "/dev/shm" and item.get("name") in mounts:
+            size = mounts[str(item["name"])]
+            found.append(f"--shm-size '{size}'" if size else "--ipc 'host'")
     return found
 
 
@@ -148,6 +176,17 @@ def _from_script(text: str, name: str, beside: Path | None) -> LaunchSettings:
     read_flags(found, tokens)
     container = _read_container(found, line)
     found.remarks += _broken(found, lines[first:])
+    if line.unclosed is not None:
+        found.remarks.append(
+            Remark(
+                "unclosed-quote",
+                "error",
+                f"the quote on line {line.unclosed} is never closed: the shell waits for its end and starts "
+                "nothing",
+                "a second quote where the value ends",
+                found.where(line.unclosed),
+            )
+        )
     if len(starts) > 1:
         found.remarks.append(
             Remark(

@@ -40,6 +40,7 @@ class Line:
     tokens: tuple[Token, ...]
     environment: dict[str, Token]
     broken: int | None = None  # line on which a blank after a backslash ended it
+    unclosed: int | None = None  # line of a quote that nothing closes
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Script:
         tokens = tuple(token for word in words for token in self._expand(word))
         if not tokens:
             return None
-        return Line(tokens, self.environment() | _passed(tokens), command.broken)
+        return Line(tokens, self.environment() | _passed(tokens), command.broken, command.unclosed)
 
     def _assign(self, words: list[Word]) -> list[Word]:
         """Take the leading assignments, those after `export` and its like among them."""

@@ -42,6 +42,7 @@ class Command:
     words: tuple[Word, ...]
     documents: tuple[tuple[str, str, int], ...] = ()  # target, text and first line of here-documents
     broken: int | None = None  # line on which a blank after the backslash ended it
+    unclosed: int | None = None  # line of a quote that nothing closes
 
 
 _OPERATORS = ("&&", "||", ";;", ";", "|", "&")
@@ -67,6 +68,7 @@ class _Reader:
     bodies: list[tuple[str, str, int]] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)  # delimiters of here-documents to come
     broken: int | None = None
+    unclosed: int | None = None
     in_array: bool = False  # between the parentheses of `NAME=( ... )`
 
     def matches(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -95,8 +97,8 @@ class _Reader:
 
     def end_command(self) -> Command | None:
         self.end_word()
-        command = Command(tuple(self.words), tuple(self.bodies), self.broken)
-        self.words, self.bodies, self.target, self.broken = [], [], None, None
+        command = Command(tuple(self.words), tuple(self.bodies), self.broken, self.unclosed)
+        self.words, self.bodies, self.target, self.broken, self.unclosed = [], [], None, None, None
         return command if command.words or command.documents else None
 
 
@@ -223,18 +225,25 @@ def _quoted(reader: _Reader, char: str) -> None:
     elif char == "'":
         reader.advance(1)
         text = reader.advance(_until(reader.text, "'", reader.at) - reader.at)
-        reader.advance(1)
+        _close(reader, start)
         reader.add(text, "single")
     elif char == '"':
         reader.advance(1)
-        _double(reader)
+        _double(reader, start)
     else:
         reader.add(reader.advance(_substitution(reader)), "single")
     if len(reader.parts) == 1:
         reader.started = start
 
 
-def _double(reader: _Reader) -> None:
+def _close(reader: _Reader, start: int) -> None:
+    """Pass the closing quote, or note on which line the one stands that has none."""
+    if reader.at >= len(reader.text):
+        reader.unclosed = start
+    reader.advance(1)
+
+
+def _double(reader: _Reader, start: int) -> None:
     out: list[str] = []
     while reader.at < len(reader.text) and reader.text[reader.at] != '"':
         taken = reader.advance(1)
@@ -248,7 +257,7 @@ def _double(reader: _Reader) -> None:
                 out = []
                 continue
         out.append(taken)
-    reader.advance(1)
+    _close(reader, start)
     reader.add("".join(out), "double")
 
 

@@ -12,6 +12,7 @@ from kvcalc.results import Flip, Offload, PlanResult
 
 _LIMITS = {"capacity": "memory capacity", "bandwidth": "memory bandwidth"}
 _MOST_FLIPS = 3
+_LEAST_TIMES = 1.01
 
 
 @record
@@ -146,6 +147,10 @@ def _first_limit(result: PlanResult) -> str:
 
 def _restores(result: PlanResult) -> list[str]:
     """Return one sentence a tier; where there is nothing to restore, why, unless something is streamed."""
+    stops = [check for check in result.config_checks if check.stops_hits]
+    if stops:
+        named = _list(list(dict.fromkeys(check.id for check in stops)))
+        return [f"As it is launched nothing can hit in a slower tier ({named}): every prompt is computed."]
     said = [_restore(item, result) for item in result.offload if item.mode == "prefix_store"]
     return said if result.offload else [nothing_to_restore(result)]
 
@@ -166,6 +171,11 @@ def _restore(item: Offload, result: PlanResult) -> str:
         size += ", layer by layer under the prefill"
     elif hidden:
         size += f", up to {human(window, 'second')} of it under other work"
+    if not math.isfinite(float(item.overlapped_total if hidden else item.cached_total)):  # type: ignore[arg-type]
+        return (
+            f"Restores from {item.tier} ({size}) would wait without end, and without them a prompt is ready "
+            f"after {text(item, 'recompute')}: restoring never pays; {_break_even(item, hidden)}."
+        )
     return (
         f"With a hit restored from {item.tier} ({size}) a prompt is ready after {total}, without it after "
         f"{text(item, 'recompute')}: {_comparison(item, 'restoring')}; {_break_even(item, hidden)}."
@@ -191,7 +201,8 @@ def _comparison(item: Offload, what: str) -> str:
     if not math.isfinite(factor) or factor <= 0:
         return f"{what} takes no time" if factor > 0 else f"{what} never pays"
     faster = factor >= 1
-    times = f"{significant(factor if faster else 1 / factor)} times {'faster' if faster else 'slower'}"
+    multiple, side = factor if faster else 1 / factor, "faster" if faster else "slower"
+    times = f"{significant(multiple)} times {side}" if multiple >= _LEAST_TIMES else f"less than 1 % {side}"
     if item.verdict == "too_close":
         return f"{what} would be {times}, which is too close to call"
     return f"{what} is {times}"
@@ -271,10 +282,21 @@ def _eviction(result: PlanResult) -> str:
     if eviction.swap_time is None:
         return f"Losing a running sequence costs {again} to recompute its {tokens}; {stop}."
     swap = text(eviction, "swap_time")
-    first, second = f"{swap} to swap it out and back", f"{again} to recompute its {tokens}"
+    first, second = (
+        f"{swap} to swap it out{swap_place(result)} and back",
+        f"{again} to recompute its {tokens}",
+    )
     if eviction.cheapest_mode == "recompute":
         first, second = second, first
     return f"Losing a running sequence costs {first}, against {second}; {stop}."
+
+
+def swap_place(result: PlanResult) -> str:
+    """Return the tier that a running sequence would be swapped to: the one that brings it back fastest."""
+    stored = [item for item in result.offload if item.mode == "prefix_store"]
+    if not stored:
+        return ""
+    return f" to {max(stored, key=lambda item: float(item.bandwidth)).tier}"
 
 
 def _assumed(result: PlanResult) -> str:

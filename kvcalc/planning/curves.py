@@ -8,12 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.errors import DomainError, SettingsError, did_you_mean
-from kvcalc.formulas.breakeven import shortest_worthwhile
 from kvcalc.formulas.cost import break_even_hit_share, break_even_interval, storage_cost, time_cost
 from kvcalc.formulas.overlap import overlapped_total
 from kvcalc.formulas.transfer import burst_time, effective_bandwidth, piece_for_bandwidth
 from kvcalc.offload_results import BreakEvenCurve, CurveLine
-from kvcalc.planning.offload import Restoring, Route, block_tokens, computing_time, moved_bytes, restoring
+from kvcalc.planning.offload import (
+    Lengths,
+    Restoring,
+    Route,
+    block_tokens,
+    computing_time,
+    moved_bytes,
+    restoring,
+    worthwhile,
+)
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, Real, Seconds
 from kvcalc.results import Offload
@@ -37,6 +45,9 @@ SMALLEST_PIECE, LARGEST_PIECE = 2.0**12, 2.0**26
 """Ends of the curve over the size of one copy [byte]: a page of host memory, below which no engine copies,
 and 64 MiB, where the cost of a copy no longer counts beside its transfer on any link."""
 
+NO_LENGTH_ON_GRID = "no prefix length on the grid is worth restoring"
+"""Why a curve over the prefix has no crossing."""
+
 _Numbers = NDArray[np.float64]
 
 
@@ -52,9 +63,10 @@ class Case:
 
     def total(self, bandwidth: BytesPerSecond) -> Seconds:
         """Return the time to the first token of the hit at other rates, with its overlap."""
-        row = self.row
-        shown = self.found.exposed(burst_time(row.bytes, bandwidth), row.remaining)
-        return overlapped_total(row.remaining, shown, row.queue + row.setup + row.convert + row.sync)
+        row, transfer = self.row, burst_time(self.row.bytes, bandwidth)
+        shown = self.found.exposed(transfer, row.remaining)
+        queue = self.found.queue.wait(transfer).mean
+        return overlapped_total(row.remaining, shown, queue + row.setup + row.convert + row.sync)
 
     @property
     def saving(self) -> float:
@@ -108,11 +120,9 @@ def _prefix(case: Case) -> BreakEvenCurve:
     remaining = computing_time(speed, np.full_like(lengths, suffix), lengths)
     found = restoring(scenario, route, moved_bytes(speed.layout, lengths))
     total, full = found.total(remaining), computing_time(speed, lengths + suffix)
-    try:
-        point: float | None = float(shortest_worthwhile(lengths, full - total))
-        reason = "from this length on restoring is faster, on the grid of the curve"
-    except DomainError as error:
-        point, reason = None, str(error)
+    pays = worthwhile(lengths, full - total)
+    point = None if pays is None else pays.least
+    reason = NO_LENGTH_ON_GRID if pays is None else _where_it_pays(pays)
     return _curve(
         "prefix",
         "token",
@@ -121,6 +131,16 @@ def _prefix(case: Case) -> BreakEvenCurve:
         [("with the hit", "second", total), ("recompute", "second", full)],
         point,
         reason,
+    )
+
+
+def _where_it_pays(pays: Lengths) -> str:
+    """Return on which side of the crossing restoring is faster."""
+    every = "" if pays.every else " but not at every length"
+    if pays.most is None:
+        return f"from this length on restoring is faster{every}, on the grid of the curve"
+    return (
+        f"from this length up to {pays.most:,.0f} tokens restoring is faster{every}, on the grid of the curve"
     )
 
 

@@ -15,9 +15,10 @@ from kvcalc.planning.offload import (
     block_tokens,
     cached_tokens,
     computing_time,
+    loaded_route,
     moved_bytes,
     restoring,
-    route_of,
+    stored,
     tiers_of,
     whole_chunks,
 )
@@ -82,7 +83,7 @@ def _first_limit(scenario: Scenario, capacity: Capacity, bandwidth: Bandwidth) -
 
 def _tier(scenario: Scenario, speed: Speed, row: Offload) -> Iterator[Flip]:
     tier = next(tier for tier in tiers_of(scenario, Notebook()) if tier.name == row.tier)
-    route = route_of(speed, tier, Notebook())
+    route = loaded_route(speed, tier, cached_tokens(scenario, speed, Notebook()), Notebook())
     other = "recompute" if float(row.speedup) > 1 else "restore"  # too close to call has a faster side too
     if row.break_even_bandwidth is not None:
         at = float(row.break_even_bandwidth)
@@ -103,7 +104,9 @@ def _cached(scenario: Scenario, speed: Speed, row: Offload, route: Route) -> Ite
     full = float(computing_time(speed, float(prompt)))
 
     def pays(hits: Tokens) -> np.ndarray:
-        found = restoring(scenario, route, moved_bytes(speed.layout, hits))
+        # The less of a prompt hits, the more of it is stored across the same link.
+        busy = replace(route, opposite=stored(speed, route, hits))
+        found = restoring(scenario, busy, moved_bytes(speed.layout, hits))
         remaining = computing_time(speed, prompt - hits, hits)
         cost = found.exposed(found.parts.transfer, remaining) + found.overhead
         return np.asarray(remaining + cost < full)

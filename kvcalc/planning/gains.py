@@ -28,7 +28,6 @@ from kvcalc.quantity import Bytes, BytesPerSecond, Real, Seconds, Share, Tokens
 from kvcalc.records import record
 from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Range, Scenario, TierUse
-from kvcalc.tiers import PLAIN
 
 FIXED_PARTS = ("queue", "setup", "convert", "sync")
 """Parts of a restore that no bandwidth removes, by the key that gives each."""
@@ -106,15 +105,18 @@ class Restoring:
         if "setup" in self.given:  # said for all tiers
             own.discard(f"tiers.{self.tier.name}.setup")
         known = {key: item for key, item in self.given.items() if key in {*own, *FIXED_PARTS, "window"}}
-        # What a mechanism makes of a stated bandwidth is uncertain even where the statement is not.
-        return bandwidth_input(self.tier, uncertain=self.row.mechanism != PLAIN) | known
+        # What arrives of a stated bandwidth is uncertain even where the statement is not; bare numbers are
+        # taken as they are.
+        return bandwidth_input(self.tier, uncertain=self.scenario is not None) | known
 
     def gain(self, drawn: Drawn, saved: tuple[Seconds, Bytes], middle: tuple[Seconds, Bytes]) -> Seconds:
         """Return the row's own gain, moved by what the inputs move."""
         total = self.row.cached_total if self.row.overlapped_total is None else self.row.overlapped_total
         point = self.row.recompute - total
         if not np.isfinite(point):
-            return point
+            # What never ends in the middle may end where a link is faster: no row to move, only its parts.
+            fixed = self.row.setup + self.row.convert + self.row.sync
+            return self._modelled(drawn, saved, middle[1]) - fixed
         return point + self._modelled(drawn, saved, middle[1]) - self._modelled({}, middle, middle[1])
 
     def _modelled(self, drawn: Drawn, saved: tuple[Seconds, Bytes], middle: Bytes) -> Seconds:

@@ -17,7 +17,7 @@ from kvcalc.planning.memory import step_tokens
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.pace import Pace, Paces
 from kvcalc.planning.reads import WeightReads, weight_reads
-from kvcalc.planning.work import attention_work, products
+from kvcalc.planning.work import LINEAR_SHARE, attention_share, attention_work, products
 from kvcalc.quantity import Flop, FlopPerSecond, Seconds, Tokens
 from kvcalc.results import Prefill, Source
 from kvcalc.scenario import Scenario
@@ -272,8 +272,21 @@ def tell_source(model: PrefillModel, key: str, book: Notebook) -> None:
         book.assume(_told(model))
     else:
         book.source(key, Source("given", "--prefill" if model.source == "given" else "--prefill-rate"))
+        if model.source != "given":
+            _tell_rate(model.scenario, book)
         if model.source == "given" and model.parameters is None:
             book.assume("the given prefill time divides evenly over the prompt's tokens")
+
+
+def _tell_rate(scenario: Scenario, book: Notebook) -> None:
+    """Warn where one rate is given for a prompt that is long for its model."""
+    share = attention_share(scenario)
+    if share is not None and share > LINEAR_SHARE:
+        book.warn(
+            f"--prefill-rate is one rate for all lengths, and at {scenario.workload.prompt:,} tokens "
+            f"attention is {share:.0%} of the operations: what is left after a long hit takes longer than it "
+            "says; give --prefill of this very prompt"
+        )
 
 
 def _told(model: PrefillModel) -> str:

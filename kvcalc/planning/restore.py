@@ -6,7 +6,7 @@ import numpy as np
 
 from kvcalc.engines import lay_out
 from kvcalc.errors import SettingsError
-from kvcalc.formulas.breakeven import break_even_bandwidth
+from kvcalc.formulas.breakeven import ROUNDING
 from kvcalc.offload_results import CurvePoint
 from kvcalc.planning.curves import Case, break_even_over
 from kvcalc.planning.gains import GivenSaving, ModelledSaving, Saving, gains_of
@@ -32,7 +32,6 @@ from kvcalc.planning.partial import plain_split, split_of
 from kvcalc.planning.prefill import tell_source
 from kvcalc.planning.speed import Speed, speed_of
 from kvcalc.planning.uncertainty import NO_DOUBT, Doubt, judged
-from kvcalc.quantity import Seconds
 from kvcalc.results import Offload, RestoreResult
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
@@ -109,9 +108,9 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     remaining = computing_time(speed, np.full_like(prefix, suffix), prefix)
     moved = moved_bytes(speed.layout, prefix)
     found = restoring(scenario, route_of(speed, tier, Notebook()), moved)
-    overhead = _finite(found.overhead)
-    window = found.hidden(full - remaining - overhead, remaining)
-    points = break_even_bandwidth(moved, full, remaining, overhead, window)
+    spare = full - remaining - found.fixed
+    pays = spare > ROUNDING * full
+    points = np.where(pays, moved / found.longest_transfer(np.where(pays, spare, 1.0), remaining), np.nan)
     columns = np.column_stack([prefix, moved, full, remaining, points]).tolist()
     return tuple(
         CurvePoint(
@@ -127,11 +126,6 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
 
 def _reason(rows: tuple[Offload, ...]) -> str | None:
     return rows[0].reason if rows[0].break_even_bandwidth is None else None
-
-
-def _finite(overhead: Seconds) -> Seconds:
-    """Return an overhead that no bandwidth can make up for where restores wait without end."""
-    return np.where(np.isfinite(overhead), overhead, np.finfo(float).max)
 
 
 def _bare(given: Given, overrides: Overrides, book: Notebook) -> tuple[float, Times, tuple[TierUse, ...]]:

@@ -7,6 +7,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.profiles import Hardware, Node
 from kvcalc.results import Source
 from kvcalc.scenario import Scenario, TierUse
+from kvcalc.tiers import tier_kind
 
 _LINK = "host_to_device.bandwidth"
 
@@ -20,17 +21,18 @@ def standard_tiers(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
     node = hardware.node
     if node is None or node.instance.dram is None:
         book.assume("no --tier given: host DRAM over the host link, one link for each GPU, capacity unknown")
-        return (_dram(hardware, None), *_measured_disk(scenario, book))
+        return (host_memory(hardware, None), *_measured_disk(scenario, book))
     nodes = math.ceil(scenario.gpus / node.instance.gpus)
     book.assume(
         f"no --tier given: host DRAM of {_machines(nodes, node)} over the host link, one link for each GPU; "
         "the system and the engine leave less than all of it"
     )
-    dram = _dram(hardware, node.instance.dram * nodes)
+    dram = host_memory(hardware, node.instance.dram * nodes)
     return dram, *_drives(scenario, node, nodes, book)
 
 
-def _dram(hardware: Hardware, capacity: float | None) -> TierUse:
+def host_memory(hardware: Hardware, capacity: float | None) -> TierUse:
+    """Return host DRAM of so many bytes over the machine's host link."""
     found, link = hardware.provenance.get(_LINK), hardware.host_to_device
     return TierUse(
         name="dram",
@@ -92,6 +94,27 @@ def _drives(scenario: Scenario, node: Node, nodes: int, book: Notebook) -> tuple
             source=Source(found.kind, hardware.cite(key), found.as_printed),
         ),
     )
+
+
+def local_drive(hardware: Hardware) -> TierUse:
+    """Return one local drive: the one that was measured, of the instance's own kind, or as drives are."""
+    node, kind, disk = hardware.node, tier_kind("nvme"), hardware.storage
+    if disk is not None:
+        found = hardware.provenance["storage.bandwidth"]
+        source = Source(found.kind, hardware.cite("storage.bandwidth"), found.as_printed)
+        return TierUse(
+            name="nvme",
+            bandwidth=disk.bandwidth,
+            bandwidth_range=found.range,
+            latency=disk.latency,
+            source=source,
+        )
+    if node is not None and node.drive is not None:
+        found = hardware.provenance["drive.read_bandwidth"]
+        source = Source(found.kind, hardware.cite("drive.read_bandwidth"), found.as_printed)
+        return TierUse(name="nvme", bandwidth=node.drive.read_bandwidth, source=source)
+    assert kind.drive_bandwidth is not None
+    return TierUse(name="nvme", bandwidth=kind.drive_bandwidth.value, source=kind.drive_bandwidth.cited)
 
 
 def _machines(nodes: int, node: Node) -> str:

@@ -2,7 +2,8 @@
 
 A range holds its input nine times out of ten.  A draw takes each input from a normal distribution of
 which the range is the central 90 %, on either side of the middle by that side's width, cut off where
-the input would be negative, or above what it can be at most.  Inputs are drawn independently, each
+the input would be negative, or above what it can be at most; where a distribution was given, from that
+one.  Inputs are drawn independently, each
 from a stream of its own, so that one more range does not change the draws of the others.
 """
 
@@ -108,16 +109,28 @@ def _swing(key: str, item: Range, row: Offload, first: float, last: float) -> Sw
 
 
 def _values(item: Range, count: int, generator: "np.random.Generator") -> NDArray[np.float64]:
-    below, above = item.middle - item.low, item.high - item.middle
     values = np.full(count, item.middle)
-    if below == above == 0:
+    if item.low == item.high:
         return values
     missing = np.ones(count, dtype=bool)
     while missing.any():
-        z = generator.standard_normal(int(missing.sum())) / NINETY_PERCENT
-        values[missing] = item.middle + z * np.where(z < 0, below, above)
+        values[missing] = _drawn(item, int(missing.sum()), generator)
         missing = (values <= 0) | (values > item.most)
     return values
+
+
+def _drawn(item: Range, count: int, generator: "np.random.Generator") -> NDArray[np.float64]:
+    """Return values of a range by its distribution, before those that cannot be are drawn again."""
+    first, second = item.parameters
+    if item.spread == "uniform":
+        return generator.uniform(first, second, count)
+    z = generator.standard_normal(count)
+    if item.spread == "normal":
+        return first + second * z
+    if item.spread == "lognormal":
+        return first * np.exp(second * z)
+    below, above = item.middle - item.low, item.high - item.middle
+    return item.middle + z / NINETY_PERCENT * np.where(z < 0, below, above)
 
 
 def _by_draws(gains: Gains, doubt: Doubt) -> list[GainRange]:

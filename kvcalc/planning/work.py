@@ -12,8 +12,13 @@ from kvcalc.formulas.prefill import (
     strided_entries,
 )
 from kvcalc.parameters import Parameters
-from kvcalc.quantity import Count, Flop, Tokens
+from kvcalc.quantity import Count, Flop, Share, Tokens
+from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import Attention, Component
+
+LINEAR_SHARE = 0.2
+"""Share of attention in the operations of a prompt from which a constant rate misleads [1]: what it is at
+a quarter of the length where attention and weights cost the same."""
 
 DELTA_RULE = frozenset({"gated_deltanet", "kda", "rwkv"})
 """State kinds whose update reads the state once more, as the delta rule does."""
@@ -79,3 +84,14 @@ _ENTRIES: dict[str, Callable[[Component, Attention, Tokens, Tokens], Count]] = {
     "strided": _strided,
     "constant": _constant,
 }
+
+
+def attention_share(scenario: Scenario) -> Share | None:
+    """Return which share of the prompt's operations are attention; None without parameter counts."""
+    model, prompt = scenario.model, scenario.workload.prompt
+    if model.parameters is None:
+        return None
+    parts = model.shape.components_for(scenario.settings.engine)
+    attention = attention_work(parts, prompt)
+    weights = dense_flop_per_token(model.parameters.matmul_active) * prompt
+    return attention / (attention + weights)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from kvcalc.profiles import Hardware
 from kvcalc.tiers.mechanisms import mechanism
 from kvcalc.tiers.pieces import block_bytes, layer_bytes, piece_bytes
 
-NAMES = Path(__file__).with_name("device_names.json")
+NAMES = files(__package__) / "device_names.json"
 MEMORY_NEAR = 0.03
 """How far the memory that a driver reports may lie from that of a profile [1]; a MIG slice lies farther."""
 LARGEST_PIECE = 2**25

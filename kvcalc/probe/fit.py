@@ -29,8 +29,8 @@ BOUND_SLACK = 1.03
 """A rate above this multiple of the physical limit is no measurement of the link [1]."""
 WIDEST = 0.10
 """Half-width of an interval, relative to its value, up to which the value is published [1]."""
-EXTRAPOLATED = 0.10
-"""Smallest size over largest above which t0 is an extrapolation [1]."""
+MANY = 1 / 3
+"""Share of the sizes with a fault from which on it is the series' own [1]: chosen."""
 LEAST_OFF = 0.03
 """Largest residual below which a line is good enough, knee or not [1]."""
 KNEE_F = 25.0
@@ -85,7 +85,6 @@ class Fit:
     r_squared: Share | None  # weighted
     theil_sen: BytesPerSecond | None  # B by the median slope of the upper half of the sizes
     residuals: tuple[Share, ...]  # of each size, relative
-    t0_extrapolated: bool  # the smallest size is more than a tenth of the largest
     pieces: tuple[Piece, ...]  # two where one line does not hold
     bound: BytesPerSecond | None  # physical limit that B was held against
     flags: tuple[str, ...]  # what is wrong
@@ -158,7 +157,6 @@ def _judged(
         r_squared=line.r_squared,
         theil_sen=_theil_sen(size, time),
         residuals=tuple(map(float, line.residuals)),
-        t0_extrapolated=bool(size[0] > EXTRAPOLATED * size[-1]),
         pieces=pieces,
         bound=bound,
         flags=tuple(dict.fromkeys(flags)),
@@ -170,12 +168,12 @@ def _flags(used: Sequence[Rung]) -> list[str]:
     flags: list[str] = []
     if not used:
         return flags
-    if sum(rung.time.bimodal for rung in used) * 3 >= len(used):
+    if sum(rung.time.bimodal for rung in used) >= MANY * len(used):
         flags.append("bimodal")
     drift = float(np.median([rung.time.drift for rung in used]))
     if abs(drift) > DRIFT:
         flags.append("drifting")
-    if sum("unstable" in rung.time.flags for rung in used) * 3 >= len(used) and "bimodal" not in flags:
+    if sum("unstable" in rung.time.flags for rung in used) >= MANY * len(used) and "bimodal" not in flags:
         flags.append("unstable")
     return flags
 
@@ -352,7 +350,6 @@ def _refused(
         r_squared=None if line is None else line.r_squared,
         theil_sen=theil_sen,
         residuals=() if line is None else tuple(map(float, line.residuals)),
-        t0_extrapolated=False,
         pieces=pieces,
         bound=bound,
         flags=tuple(dict.fromkeys(flags)),

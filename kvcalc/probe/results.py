@@ -78,7 +78,6 @@ class SeriesFit:
     r_squared: Share | None  # weighted
     theil_sen: BytesPerSecond | None  # B by the median slope of the larger sizes
     residuals: tuple[float, ...]  # relative, by size
-    t0_extrapolated: bool  # the smallest size is more than a tenth of the largest
     pieces: tuple[PieceOfFit, ...]  # two where one line does not hold
     bound: BytesPerSecond | None  # physical limit it was held against
     flags: tuple[str, ...]  # what is wrong with it

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from kvcalc.probe.derive import link_rate
@@ -15,7 +15,7 @@ from kvcalc.records import record
 ALONE = 0.9
 """Share of their rates alone that devices must keep together to count as having links of their own [1]."""
 
-FILE = Path(__file__).with_name("expected.json")
+FILE = files(__package__) / "expected.json"
 
 
 @record
@@ -111,7 +111,7 @@ def _verification(found: Found) -> Iterator[Check]:
         yield Check("verification", "fail" if wrong else "pass", float(len(wrong)), (0, 0), "1", detail)
 
 
-_VERDICTS = {"fail": "fail", "warn": "warn"}
+_SAID = ("fail", "warn")
 
 
 def _flags(found: Found) -> Iterator[Check]:
@@ -125,11 +125,11 @@ def _flags(found: Found) -> Iterator[Check]:
         seen.setdefault(name, []).append("machine")
     for name, series in seen.items():
         flag = FLAGS[name]
-        if flag.severity in _VERDICTS and name != "verification":
+        if flag.severity in _SAID and name != "verification":
             where = ", ".join(dict.fromkeys(series[:3])) + (", ..." if len(set(series)) > 3 else "")
             sizes = "1 size" if len(series) == 1 else f"{len(series)} sizes"
             count = f" ({sizes})" if "machine" not in series else ""
-            yield Check(name, _VERDICTS[flag.severity], None, None, "1", f"{flag.meaning}: {where}{count}")
+            yield Check(name, flag.severity, None, None, "1", f"{flag.meaning}: {where}{count}")
 
 
 def _of_device(device: DeviceFacts) -> Iterator[Check]:
@@ -139,10 +139,8 @@ def _of_device(device: DeviceFacts) -> Iterator[Check]:
         yield Check("link_under_load", "pass", float(link.generation), None, "1", words)
     for name in device.flags:
         flag = FLAGS[name]
-        if flag.severity in _VERDICTS:
-            yield Check(
-                name, _VERDICTS[flag.severity], None, None, "1", f"{flag.meaning}: device {device.index}"
-            )
+        if flag.severity in _SAID:
+            yield Check(name, flag.severity, None, None, "1", f"{flag.meaning}: device {device.index}")
 
 
 def _fits(found: Found) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from kvcalc.profiles import Kind
@@ -27,7 +27,7 @@ class Figure:
 
 def data_of(name: str) -> Mapping[str, Any]:
     """Return the content of a data file of this package."""
-    found: Mapping[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = json.loads((files(__package__) / name).read_text(encoding="utf-8"))
     return found
 
 

@@ -22,7 +22,8 @@ def piece_bytes(mechanism: Mechanism, layout: Layout) -> float:
     if mechanism.piece == "whole":
         return math.inf
     if mechanism.piece == "block":
-        return block_bytes(layout)
+        blocks = 1.0 if mechanism.chunk_tokens is None else mechanism.chunk_tokens / block_tokens(layout)
+        return blocks * block_bytes(layout)
     if mechanism.piece == "layer":
         return layer_bytes(layout)
     if mechanism.piece == "chunk" and mechanism.chunk_tokens is not None:

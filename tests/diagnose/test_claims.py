@@ -37,7 +37,50 @@ def test_what_speaks_against_a_claim(claim, words):
 
 
 def test_a_claim_that_arithmetic_allows():
-    assert found("ttft=0.2 s,baseline=1 s,speedup=5") == [("none", "nothing speaks against it")]
+    claim = "ttft=0.2 s,baseline=1 s,speedup=5,tier_hits=8000,device_hits=1000"
+    assert found(claim) == [("none", "nothing speaks against it")]
+
+
+def test_a_gain_whose_hits_nobody_counted_by_source_is_not_put_down_to_a_tier(tmp_path):
+    claim = "speedup=14,baseline=2 s,ttft=143 ms"
+    ((severity, message),) = found(claim)
+    assert severity == "warning"
+    assert "no hits by source" in message
+    assert found(claim + ",tier_hits=9000,device_hits=0") == [("none", "nothing speaks against it")]
+    ((severity, message),) = found(claim + ",tier_hits=0,device_hits=9000")
+    assert (severity, "GPU's prefix cache" in message) == ("error", True)
+    counted = diagnose_engine(scrape(tmp_path, 950_000), claims=[claim]).claims
+    assert [item.severity for item in counted if item.told == claim] == ["none"]
+
+
+@pytest.mark.parametrize("loads", ["", "vllm:kv_offload_load_bytes_total 131072000\n"])
+def test_a_tier_without_counters_of_its_hits_is_told(tmp_path, loads):
+    path = tmp_path / "own.prom"
+    path.write_text("vllm:prefix_cache_queries_total 1000\nvllm:prefix_cache_hits_total 900\n" + loads)
+    checks = diagnose_engine(str(path)).claims
+    assert [item.severity for item in checks] == (["error"] if loads else [])
+    with_claim = diagnose_engine(str(path), claims=["ttft=0.2 s,baseline=1 s"]).claims
+    assert any(
+        item.told == "the counters of tiers" and "no hits by source" in item.message for item in with_claim
+    )
+
+
+def test_a_printed_reduction_may_have_its_sign():
+    assert found("before=0.98,after=0.56,printed=-49%") == found("before=0.98,after=0.56,printed=49%")
+    with pytest.raises(KvcalcError, match="must be more than zero"):
+        found("speedup=-3,baseline=2 s")
+
+
+def test_usage_is_told_as_what_live_requests_hold(tmp_path):
+    path = tmp_path / "usage.prom"
+    path.write_text("vllm:kv_cache_usage_perc 0.95\nvllm:num_preemptions_total 3\n")
+    result = diagnose_engine(str(path))
+    told = " ".join((*result.warnings, *(item.because for item in result.verdicts)))
+    assert "live requests hold 95%" in told
+    assert "full" not in told
+    assert "cached blocks that nobody uses count as free" in next(
+        item.note for item in result.figures if item.name == "usage"
+    )
 
 
 def test_bytes_of_a_token_are_those_of_the_named_model():

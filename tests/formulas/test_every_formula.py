@@ -157,6 +157,7 @@ SAMPLES = {
     "safe_concurrency": {"held": 2150.0, "deviation": 2000.0, "pool": 50000.0, "quantile": 2.3263},
     "sessions_that_fit": {"capacity": 8e10, "session": 3e9},
     "shared_bandwidth": {"link": 55e9, "uplink": 307e9, "sharers": 8.0},
+    "service_within": {"budget": 0.25, "rate": 16.0, "shown": 1.0, "variation": 1.0},
     "shared_service": {"service": 0.05, "utilization": 0.8},
     "shortest_worthwhile": {"tokens": 16.0, "gain": 0.001},
     "speculative_step_time": {"check": 0.01, "draft": 0.001, "drafted": 3.0},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kvcalc.formulas.queueing import mean_wait, shared_service, wait_percentile
+from kvcalc.formulas.queueing import mean_wait, service_within, shared_service, wait_percentile
 
 COUNT = 400_000
 SERVICE = 0.05
@@ -57,3 +57,15 @@ def test_transfers_that_share_a_link_in_slices():
             under_way[index] = sizes[index]
             index += 1
     assert shared_service(sizes.mean(), load) == pytest.approx(total / count, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown", "variation"), [(4.0, 1.0, 1.0), (12.0, 0.0, 1.0), (8.0, 0.25, 1.5)]
+)
+def test_the_transfer_that_a_budget_allows_takes_the_budget(rate, shown, variation):
+    """Play the queue of transfers of that length: what shows of one, and its wait, are the budget."""
+    budget = 0.1
+    length = service_within(budget, rate, shown, variation)
+    shape = 1 / variation**2
+    service = np.random.default_rng(3).gamma(shape, length / shape, COUNT)
+    assert shown * length + waits(service, rate).mean() == pytest.approx(budget, rel=0.05)

@@ -179,7 +179,7 @@ def test_the_nearest_flip_of_each_kind_is_told(plan_result):
 def test_the_cheaper_way_to_lose_a_sequence_comes_first(plan_result):
     swap = replace(plan_result.eviction, swap_time=0.06, cheapest_mode="swap")
     assert said(replace(plan_result, eviction=swap), "Losing").startswith(
-        "Losing a running sequence costs 60.0 ms to swap it out and back, against 2.56 s to recompute its "
+        "Losing a running sequence costs 60.0 ms to swap it out to dram and back, against 2.56 s to recompute"
     )
     slow = replace(plan_result.eviction, swap_time=9.0)
     assert said(replace(plan_result, eviction=slow), "Losing").startswith(
@@ -231,3 +231,22 @@ def test_real_plans_are_told_in_four_to_nine_sentences_with_numbers(model, on, m
         assert sentence[0].isupper()
         assert any(character.isdigit() for character in sentence) or "share one memory" in sentence
         assert not any(word in sentence for word in ("None", "nan", "inf", "no answer", "no limit", "  "))
+
+
+def test_a_restore_that_never_ends_is_said_in_words(plan_result):
+    endless = replace(
+        plan_result.offload[0],
+        cached_total=math.inf,
+        queue=math.inf,
+        speedup=0.0,
+        reason="its link is full",
+        break_even_bandwidth=None,
+    )
+    told = said(replace(plan_result, offload=(endless,)), "Restores")
+    assert told.startswith("Restores from dram (1.00 GB into each GPU) would wait without end, ")
+    assert "never," not in told
+
+
+def test_a_difference_that_does_not_show_is_no_multiple(plan_result):
+    near = replace(plan_result.offload[0], speedup=1.002, verdict="restore")
+    assert "restoring is less than 1 % faster" in said(replace(plan_result, offload=(near,)), "With a hit")

@@ -35,7 +35,15 @@ class Claim:
     rate: float | None = None  # requests per second
     tier_capacity: float | None = None  # bytes of a faster tier above the one that is named
     working_set: float | None = None  # bytes of all that was read
+    device_hits: float | None = None  # tokens that the GPU's own prefix cache had
+    tier_hits: float | None = None  # tokens that came from below it
     quality: str = "table"  # how the numbers were had
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether it tells of an improvement, whatever that is put down to."""
+        faster = self.ttft is not None and self.baseline is not None and self.ttft < self.baseline
+        return faster or self.speedup is not None
 
 
 def check_claim(claim: Claim) -> tuple[Finding, ...]:
@@ -50,7 +58,7 @@ def check_claim(claim: Claim) -> tuple[Finding, ...]:
         raise DomainError(
             f"a {claim.quality!r} has no numbers to check; valid are {', '.join(sorted(EVIDENCE))}"
         )
-    return (*_bandwidth(claim), *_ratio(claim), *_hit(claim), *_load(claim), *_tier(claim))
+    return (*_bandwidth(claim), *_ratio(claim), *_hit(claim), *_load(claim), *_tier(claim), *_hits(claim))
 
 
 def _bandwidth(claim: Claim) -> Iterator[Finding]:
@@ -138,6 +146,26 @@ def _tier(claim: Claim) -> Iterator[Finding]:
             f"the working set of {claim.working_set / 1e9:.3g} GB fits the {claim.tier_capacity / 1e9:.3g} "
             "GB of the tier above: that one was measured",
             "a working set larger than the tier above, or that tier emptied first",
+        )
+
+
+def _hits(claim: Claim) -> Iterator[Finding]:
+    own, below = claim.device_hits, claim.tier_hits
+    if below is None:
+        return
+    if below == 0:
+        yield Finding(
+            "error",
+            "no hit token came from below the GPU: what was measured is the GPU's prefix cache, or no hit at "
+            "all",
+            "a working set larger than the GPU's pool, or a reset of the GPU's cache alone",
+        )
+    elif own is not None and own > below:
+        yield Finding(
+            "warning",
+            f"{below / (below + own):.1%} of the hit tokens came from below the GPU: most of what is gained "
+            "is the GPU's own",
+            "compare with the tier off and the same GPU hits",
         )
 
 

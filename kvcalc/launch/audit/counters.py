@@ -12,6 +12,14 @@ TOLERANCE = 0.02
 runs; five published runs that were stopped first close exactly."""
 
 
+UNATTRIBUTED = Finding(
+    "error",
+    "no hits by source: an improvement cannot be attributed to a tier below the GPU",
+    "read vllm:external_prefix_cache_hits beside vllm:prefix_cache_hits",
+)
+"""What is said of a gain whose hits nobody counted by where they came from."""
+
+
 @dataclass(frozen=True)
 class Counters:
     """What a server counted between two moments; None where it was not read.
@@ -81,11 +89,7 @@ def _sources(counters: Counters) -> Iterator[Finding]:
             "read all counters at the same two moments",
         )
     if hits is None:
-        yield Finding(
-            "error",
-            "no hits by source: an improvement cannot be attributed to a tier below the GPU",
-            "read vllm:external_prefix_cache_hits beside vllm:prefix_cache_hits",
-        )
+        yield UNATTRIBUTED
     elif hits == 0 and counters.prefix_hits > 0:
         yield Finding(
             "error",

@@ -1,6 +1,5 @@
 """What a launch is held against: one idea a module, listed here in the order in which they are told."""
 
-from dataclasses import replace
 from importlib import import_module
 
 from kvcalc.engines import lay_out
@@ -76,13 +75,8 @@ def check_launch(launch: LaunchSettings, scenario: Scenario, result: PlanResult)
                     item.message,
                     item.instead,
                     item.where or launch.file,
-                    check.source,
+                    check.source_for(launch),
                 )
                 for item in check.find(deployment)
             ]
     return tuple(sorted(found, key=lambda item: SEVERITIES.index(item.severity)))
-
-
-def with_checks(result: PlanResult, launch: LaunchSettings, scenario: Scenario) -> PlanResult:
-    """Return a plan's answer together with the checks of its launch."""
-    return replace(result, config_checks=check_launch(launch, scenario, result))

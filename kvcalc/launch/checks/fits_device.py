@@ -13,11 +13,15 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         return
     yield Finding(
         "info",
-        f"the {deployment.scenario.workload.concurrency:,} sequences of the plan take {use:.0%} of the KV "
-        "pool: a host tier serves only prefixes of others that no longer fit, and a benchmark that fits "
-        "measures the GPU's own prefix cache",
+        f"{_sequences(deployment)} {use:.0%} of the KV pool: a host tier serves only prefixes of others that "
+        "no longer fit, and a benchmark that fits measures the GPU's own prefix cache",
         where=deployment.host.given.where if deployment.host.given else deployment.launch.file,
     )
+
+
+def _sequences(deployment: Deployment) -> str:
+    count = deployment.scenario.workload.concurrency
+    return f"the {count:,} sequences of the plan take" if count > 1 else "the one sequence of the plan takes"
 
 
 CHECK = Check(

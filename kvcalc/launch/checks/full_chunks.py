@@ -2,20 +2,16 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, some
+from kvcalc.launch import host
+from kvcalc.launch.checks.check import LMCACHE_KEYS, SGLANG_HICACHE, VLLM_OFFLOADING, Check, Finding, some
 from kvcalc.launch.checks.deployment import Deployment
-from kvcalc.launch.connectors import connectors_of, uses_lmcache
-from kvcalc.launch.flags.lmcache import DEFAULT_CHUNK
+from kvcalc.launch.connectors import connectors_of
 from kvcalc.launch.flags.sglang import PREFETCH_TOKENS
 
 
 def chunk_tokens(deployment: Deployment) -> int:
     """Return the tokens of the smallest piece that the tier stores and looks up."""
-    launch, block = deployment.launch, deployment.block_tokens
-    if uses_lmcache(launch):
-        return int(launch.value("chunk", DEFAULT_CHUNK))
-    factor = int(launch.value("blocks_per_chunk", 1))
-    return int(launch.value("offload_block", block * factor))
+    return host.chunk_tokens(deployment.launch, deployment.block_tokens)
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -53,4 +49,10 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
-CHECK = Check("full-chunks-only", "https://docs.lmcache.ai/", find, engines=("vllm", "sglang"))
+CHECK = Check(
+    "full-chunks-only",
+    VLLM_OFFLOADING,
+    find,
+    engines=("vllm", "sglang"),
+    sources={"lmcache": LMCACHE_KEYS, "sglang": SGLANG_HICACHE},
+)

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, gb, some
+from kvcalc.launch.checks.check import (
+    LLAMACPP_SERVER,
+    LMCACHE_KEYS,
+    SGLANG_HICACHE,
+    VLLM_OFFLOADING,
+    Check,
+    Finding,
+    gb,
+    some,
+)
 from kvcalc.launch.checks.deployment import Deployment
 
 
@@ -38,6 +47,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
 
 CHECK = Check(
     "host-memory",
-    "https://docs.sglang.io/advanced_features/hicache_best_practices.html",
+    VLLM_OFFLOADING,
     find,
+    sources={"lmcache": LMCACHE_KEYS, "sglang": SGLANG_HICACHE, "llama.cpp": LLAMACPP_SERVER},
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding
+from kvcalc.launch.checks.check import SGLANG_HICACHE, VLLM_OFFLOADING, Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import LMCACHE_SERVER, connectors_of, reaches
 from kvcalc.launch.settings import LaunchSettings
@@ -67,7 +67,8 @@ _HICACHE = ("worker_size", "host_ratio", "write_policy", "storage", "prefetch", 
 
 CHECK = Check(
     "tier-not-switched-on",
-    "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/",
+    VLLM_OFFLOADING,
     find,
+    sources={"sglang": SGLANG_HICACHE},
     engines=("vllm", "sglang"),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding
+from kvcalc.launch.checks.check import SGLANG_FLAGS, Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 
 
@@ -26,4 +26,5 @@ CHECK = Check(
     "https://docs.vllm.ai/en/latest/features/quantization/quantized_kvcache/",
     find,
     engines=("vllm", "sglang"),
+    sources={"sglang": SGLANG_FLAGS},
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding
+from kvcalc.launch.checks.check import SGLANG_FLAGS, Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.flags import DIALECTS
 
@@ -27,5 +27,9 @@ def find(deployment: Deployment) -> Iterator[Finding]:
 
 
 CHECK = Check(
-    "no-kv-tier", "https://docs.vllm.ai/en/latest/configuration/optimization/", find, ("vllm", "sglang")
+    "no-kv-tier",
+    "https://docs.vllm.ai/en/latest/configuration/optimization/",
+    find,
+    ("vllm", "sglang"),
+    {"sglang": SGLANG_FLAGS},
 )

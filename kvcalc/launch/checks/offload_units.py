@@ -1,9 +1,20 @@
 """GiB, GB or bytes: what the size of the host tier means as the engine reads it."""
 
+import math
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, gb, some
+from kvcalc.launch.checks.check import (
+    LLAMACPP_SERVER,
+    LMCACHE_KEYS,
+    SGLANG_HICACHE,
+    VLLM_OFFLOADING,
+    Check,
+    Finding,
+    gb,
+    some,
+)
 from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.launch.settings import UNIT_BYTES, Field
 
 MOST = 64 * 2**40
 """Host memory from which a size was surely meant in a smaller unit [byte]: above what one server takes."""
@@ -22,15 +33,15 @@ def find(deployment: Deployment) -> Iterator[Finding]:
             "error",
             f"{given.flag} is read in {given.unit}: {value} is {host.total:,.0f} bytes for {workers}, and "
             f"one block of this model takes {least:,.0f} bytes, so nothing is ever stored",
-            f"{given.flag} {given.value * 2**30:.0f} if {given.value:g} GiB was meant",
+            _larger(given, least),
             given.where,
         )
     elif host.total > MOST:
-        meant = given.value / 2**30 if given.unit != "byte" else given.value
+        meant = given.value / UNIT_BYTES[given.unit]
         yield Finding(
             "error",
             f"{given.flag} is read in {given.unit}: {value} is {host.total / 1e12:,.0f} TB of host memory",
-            f"{given.flag} {meant:.6g} if {given.value:,.0f} bytes was meant",
+            "" if given.unit == "byte" else f"{given.flag} {meant:.6g} if {given.value:,.0f} bytes was meant",
             given.where,
         )
     else:
@@ -43,8 +54,17 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
+def _larger(given: Field, least: float) -> str:
+    """Return the size to write, in the unit that the engine reads, where GiB was meant or one block is."""
+    unit = UNIT_BYTES[given.unit]
+    if unit < UNIT_BYTES["GB"]:
+        return f"{given.flag} {given.value * UNIT_BYTES['GiB'] / unit:.0f} if {given.value:g} GiB was meant"
+    return f"{given.flag} {math.ceil(least / unit)} or more, in {given.unit}"
+
+
 CHECK = Check(
     "offload-size-unit",
-    "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/",
+    VLLM_OFFLOADING,
     find,
+    sources={"lmcache": LMCACHE_KEYS, "sglang": SGLANG_HICACHE, "llama.cpp": LLAMACPP_SERVER},
 )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding
+from kvcalc.launch.checks.check import LLAMACPP_SERVER, SGLANG_FLAGS, Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.settings import Field
 
@@ -39,4 +39,9 @@ def find(deployment: Deployment) -> Iterator[Finding]:
             )
 
 
-CHECK = Check("said-twice", "https://docs.vllm.ai/en/latest/configuration/serve_args/", find)
+CHECK = Check(
+    "said-twice",
+    "https://docs.vllm.ai/en/latest/configuration/serve_args/",
+    find,
+    sources={"sglang": SGLANG_FLAGS, "llama.cpp": LLAMACPP_SERVER},
+)

@@ -6,12 +6,10 @@ from kvcalc.formulas.transfer import effective_bandwidth, half_bandwidth_piece
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import connectors_of, release_of
+from kvcalc.launch.tiers import ONE_LAYOUT
 
 COPY_SETUP = 3.5e-6
 """Fixed time of one cudaMemcpyAsync on an H100 [second] (fit to the curve of the vLLM post below)."""
-
-ONE_LAYOUT = (0, 12)
-"""First release whose offloaded block is one piece over all layers; before, a piece was one layer's."""
 
 
 def piece_bytes(deployment: Deployment) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, some
+from kvcalc.launch.checks.check import LMCACHE_KEYS, VLLM_OFFLOADING, Check, Finding, some
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.checks.full_chunks import chunk_tokens
 from kvcalc.launch.connectors import PROMPT_ONLY, connectors_of, reaches, uses_lmcache
@@ -37,7 +37,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
 
 CHECK = Check(
     "generated-tokens-not-stored",
-    "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/",
+    VLLM_OFFLOADING,
     find,
+    sources={"lmcache": LMCACHE_KEYS},
     engines=("vllm", "sglang"),
 )

@@ -10,8 +10,8 @@ from kvcalc.launch.connectors import SHARED_MEMORY, connectors_of, reaches
 DOCKER_DEFAULT = 64 * 2**20
 """/dev/shm of a container without --shm-size or --ipc=host [byte] (docker run reference)."""
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmg]?)b?", re.IGNORECASE)
-_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b|i)?", re.IGNORECASE)
+_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -32,6 +32,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         return
     given = launch.field("shm_size")
     match = _SIZE.fullmatch(str(given.value)) if given else None
+    if given is not None and match is None:  # a variable, or a size that only docker can read
+        return
     room = float(match[1]) * _UNITS[match[2].lower()] if match else DOCKER_DEFAULT
     if room < host.total:
         yield Finding(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, gb, some
+from kvcalc.launch.checks.check import LMCACHE_KEYS, SGLANG_HICACHE, VLLM_OFFLOADING, Check, Finding, gb, some
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import uses_lmcache
 from kvcalc.launch.flags.lmcache import DEFAULT_WORKER_SIZE
@@ -38,7 +38,8 @@ _LOWER = ("secondary_tiers", "disk", "remote", "storage")
 
 CHECK = Check(
     "staging-tier-too-small",
-    "https://docs.vllm.ai/en/latest/features/kv_offloading_usage/",
+    VLLM_OFFLOADING,
     find,
+    sources={"lmcache": LMCACHE_KEYS, "sglang": SGLANG_HICACHE},
     engines=("vllm", "sglang"),
 )

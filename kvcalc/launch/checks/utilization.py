@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvcalc.launch.checks.check import Check, Finding, gb
+from kvcalc.launch.checks.check import SGLANG_FLAGS, Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 
 PERCENT = 100
@@ -47,5 +47,6 @@ CHECK = Check(
     "memory-share",
     "https://docs.vllm.ai/en/latest/configuration/engine_args/",
     find,
+    sources={"sglang": SGLANG_FLAGS},
     engines=("vllm", "sglang"),
 )

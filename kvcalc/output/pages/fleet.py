@@ -35,9 +35,10 @@ def fleet_block(fleet: Fleet) -> Grid:
         rows.append((words, *texts))
     limit = _LIMITS.get(fleet.limited_by, f"the path to {fleet.limited_by}")
     tiers, hits = ", ".join(fleet.tiers), text(fleet, "hit_share")
+    gain = f"{fleet.gain:.3g}"
+    change = "at the rate without" if gain == "1" else f"at {gain} times the rate without"
     notes = [
-        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturates "
-        f"first, at {fleet.gain:.3g} times the rate without."
+        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturates first, {change}."
     ]
     notes += [
         f"{name}: {side.reason}."

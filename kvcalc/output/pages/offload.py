@@ -96,13 +96,24 @@ def _reason(item: Offload, break_even: bool) -> str:
     if break_even and item.break_even_bandwidth is not None:
         parts.append(f"break-even {text(item, 'break_even_bandwidth')}")
     if item.break_even_tokens is not None:
-        parts.append(f"pays from a prefix of {text(item, 'break_even_tokens')} on")
+        parts.append(_lengths(item))
     if item.extra_wait is not None:
         parts.append(f"extra wait {text(item, 'extra_wait')}")
     parts += [said for said in (gain_text(item.gain), _split(item), _layers(item)) if said]
     if math.isfinite(float(item.speedup)):
         parts.append(f"confidence {_confidence(float(item.confidence))}")
     return f"{item.tier or text(item, 'bandwidth')}: {'; '.join(parts)}."
+
+
+def _lengths(item: Offload) -> str:
+    """Return which prefixes are worth restoring; long ones may lose again."""
+    every = "" if item.break_even_tokens_every else ", not at every length"
+    least = text(item, "break_even_tokens")
+    if item.break_even_tokens_most is None:
+        return f"pays from a prefix of {least} on{every}"
+    if item.break_even_tokens_most == item.break_even_tokens:
+        return f"pays for a prefix of {least} only"
+    return f"pays for prefixes of {least} to {text(item, 'break_even_tokens_most')}{every}"
 
 
 def _split(item: Offload) -> str:

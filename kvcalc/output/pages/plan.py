@@ -24,7 +24,7 @@ from kvcalc.output.pages.launch import launch_grid
 from kvcalc.output.pages.offload import offload_grid, reasons, streaming_grid
 from kvcalc.output.pages.ranges import tornado
 from kvcalc.output.pages.trace_hits import trace_blocks, trace_sentence
-from kvcalc.output.sentences import sentences
+from kvcalc.output.sentences import sentences, swap_place
 from kvcalc.quantity import Seconds
 from kvcalc.results import Capacity, Flip, PlanResult
 
@@ -204,7 +204,7 @@ def _eviction(result: PlanResult) -> Grid:
     recompute = f"{text(eviction, 'recompute_time')} for {text(eviction, 'recompute_tokens')}"
     rows = (
         ("recompute it", recompute),
-        ("swap it out and back", swap),
+        (f"swap it out{swap_place(result)} and back", swap),
         ("cheapest", Cell(eviction.cheapest_mode.replace("_", " "), "bold")),
         ("stop admitting above", limit),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kvcalc.formulas.breakeven import break_even_bandwidth, confidence, no_break_even, verdict
+from kvcalc.formulas.breakeven import confidence, no_break_even, verdict
 from kvcalc.planning.batch.loads import Loads, Numbers
 from kvcalc.planning.offload import (
     Restoring,
@@ -17,8 +17,8 @@ from kvcalc.planning.offload import (
     moved_bytes,
     restored_tokens,
     restoring,
+    stored,
 )
-from kvcalc.planning.offload.stores import write_need
 from kvcalc.planning.offload.streaming import BOTH_ENDS, streaming, taking_turns
 from kvcalc.planning.speed import Speed
 
@@ -36,7 +36,7 @@ def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, serve
     if not routes:
         return {}
     # What is stored meanwhile crosses the same link the other way.
-    busy = [replace(route, opposite=_stored(speed, route, cached)) for route in routes]
+    busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
     stores = [_prefix_store(speed, route, cached) for route in busy]
     sets = [_working_set(route, loads, served) for route in busy]
     hits, short = cached > 0, served["capacity.shortfall"] > 0
@@ -82,7 +82,12 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     ends = np.isfinite(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
-        certain = np.where(ends, confidence(np.where(ends, low, 0.0), np.where(ends, high, 1.0)), 1.0)
+        known = np.isfinite(low)
+        certain = np.where(
+            known,
+            confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)),
+            np.where(high < 0, 1.0, 0.0),
+        )
     return {
         "bytes": found.size,
         "bandwidth": found.bandwidth,
@@ -100,19 +105,12 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     }
 
 
-def _stored(speed: Speed, route: Route, cached: Numbers) -> Any:  # noqa: ANN401 - a number or an array
-    need = write_need(speed, route, cached)
-    return 0.0 if need is None else need
-
-
 def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:
     """Return the bandwidth from which each restore pays; NaN where none does, or it never ends."""
-    endless = ~np.isfinite(np.asarray(found.overhead))
-    overhead = np.where(endless, 0.0, found.overhead)
-    hidden = found.hidden(recompute - remaining - overhead, remaining) if found.overlaps else 0.0
-    none = np.asarray(no_break_even(recompute, remaining, overhead) != "") | endless
-    point = break_even_bandwidth(found.size, recompute, remaining, overhead, np.asarray(hidden))
-    return np.where(none, np.nan, point)
+    spare = recompute - remaining - found.fixed
+    none = np.asarray(no_break_even(recompute, remaining, found.fixed) != "")
+    allowed = found.longest_transfer(np.where(none, 1.0, spare), remaining)
+    return np.where(none, np.nan, found.size / allowed)
 
 
 def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:

@@ -12,10 +12,12 @@ from kvcalc.planning.offload.prefix import (
     tiers_of,
     times_of,
     whole_chunks,
+    worthwhile,
 )
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain_restoring, restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
-from kvcalc.planning.offload.rows import PREFIX_STORE, Times, restore_row
+from kvcalc.planning.offload.rows import PREFIX_STORE, Lengths, Times, restore_row
+from kvcalc.planning.offload.stores import stored
 from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET
 from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
 
@@ -24,6 +26,7 @@ __all__ = [
     "BANDWIDTH_SPREAD",
     "PREFIX_STORE",
     "Hit",
+    "Lengths",
     "Restoring",
     "Route",
     "Times",
@@ -41,10 +44,12 @@ __all__ = [
     "restored_tokens",
     "restoring",
     "route_of",
+    "stored",
     "tell_wait",
     "tier_bandwidth",
     "tiers_of",
     "times_of",
     "wait_of",
     "whole_chunks",
+    "worthwhile",
 ]

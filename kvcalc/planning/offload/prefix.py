@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kvcalc.errors import DomainError
 from kvcalc.formulas.breakeven import shortest_worthwhile
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.restoring import restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, route_of
-from kvcalc.planning.offload.rows import Times, restore_row
-from kvcalc.planning.offload.stores import tell_stores, write_budget, write_need
+from kvcalc.planning.offload.rows import Lengths, Times, restore_row
+from kvcalc.planning.offload.stores import stored, tell_stores, write_budget, write_need
 from kvcalc.planning.offload.streaming import working_set
 from kvcalc.planning.offload.waiting import tell_wait
 from kvcalc.planning.pace import Pace
@@ -73,7 +73,7 @@ def offload_rows(
 def loaded_route(speed: Speed, tier: TierUse, cached: int, book: Notebook) -> Route:
     """Return the route from a tier, with what is stored meanwhile across the same link the other way."""
     route = route_of(speed, tier, book)
-    return replace(route, opposite=write_need(speed, route, cached) or 0.0)
+    return replace(route, opposite=stored(speed, route, cached))
 
 
 def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
@@ -176,8 +176,8 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
     scenario = speed.scenario
     hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
     size = float(moved_bytes(speed.layout, float(hit.cached)))
-    stored = write_need(speed, route, hit.cached)
-    need = None if stored is None else float(stored)
+    writes = write_need(speed, route, hit.cached)
+    need = None if writes is None else float(writes)
     tell_stores(speed, route, need, size, pool, book)
     found = restoring(scenario, route, size)
     service = size / float(found.bandwidth)
@@ -187,13 +187,24 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
             f"{route.tier.name}: the first restore between two servers takes "
             f"{route.rates.first.value:g} s more"
         )
-    shortest = _shortest(speed, route, max(1.0, hit.new))
+    lengths = _lengths(speed, route, max(1.0, hit.new))
     budget = None if need is None else write_budget(route, scenario.hardware.device_to_host.bandwidth)
-    return restore_row(found, times_of(speed, hit), book, shortest, need, budget)
+    return restore_row(found, times_of(speed, hit), book, lengths, need, budget)
 
 
-def _shortest(speed: Speed, route: Route, suffix: float) -> float | None:
-    """Return the shortest prefix worth restoring before a suffix of the same length; None if none is."""
+def worthwhile(tokens: NDArray[np.float64], gain: Seconds) -> Lengths | None:
+    """Return which lengths of a grid, from the shortest up, are worth restoring; None where none is."""
+    pays = np.asarray(gain) > 0
+    if not pays.any():
+        return None
+    last = int(np.flatnonzero(pays)[-1])
+    least = float(shortest_worthwhile(tokens, gain))
+    every = bool(pays[: last + 1][tokens[: last + 1] >= least].all())
+    return Lengths(least, None if last == len(tokens) - 1 else float(tokens[last]), every)
+
+
+def _lengths(speed: Speed, route: Route, suffix: float) -> Lengths | None:
+    """Return the prefixes worth restoring before a suffix of the same length; None if none is."""
     scenario, block = speed.scenario, route.mechanism.chunk_tokens or block_tokens(speed)
     longest = max(LONGEST_GRID, scenario.workload.prompt)
     # Whole blocks, but no more points than a fraction of a percent of error needs.
@@ -203,7 +214,4 @@ def _shortest(speed: Speed, route: Route, suffix: float) -> float | None:
     remaining = computing_time(speed, np.full_like(grid, suffix), grid)
     cost = found.exposed(found.parts.transfer, remaining) + found.overhead
     saved = computing_time(speed, grid + suffix) - remaining
-    try:
-        return float(shortest_worthwhile(grid, np.where(np.isfinite(cost), saved - cost, -1.0)))
-    except DomainError:
-        return None
+    return worthwhile(grid, np.where(np.isfinite(cost), saved - cost, -1.0))

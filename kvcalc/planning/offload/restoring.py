@@ -1,13 +1,15 @@
 """One restore over one route: its parts, what overlaps, and what it gains; arrays too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time, pipeline_window
+from kvcalc.formulas.queueing import service_within
 from kvcalc.formulas.restore import RestoreTime, restore_time
+from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, plain_route
-from kvcalc.planning.offload.waiting import Wait, wait_of
+from kvcalc.planning.offload.waiting import VARIATION, Queue, Wait, queue_of
 from kvcalc.quantity import Bytes, BytesPerSecond, Seconds
 from kvcalc.scenario import Overrides, Scenario, TierUse
 
@@ -25,6 +27,8 @@ class Restoring:
     size: Bytes
     wait: Wait
     layers: int = 1  # of the model, for a load layer by layer
+    queue: Queue = field(default_factory=Queue)  # which `wait` is from
+    exact: bool = False  # bare numbers: the rate is what was said, to the last digit
 
     @property
     def bandwidth(self) -> BytesPerSecond:
@@ -38,8 +42,14 @@ class Restoring:
 
     @property
     def overhead(self) -> Seconds:
-        """Every part that no bandwidth removes."""
+        """Every part beside the transfer."""
         return self.wait.mean + self.setup + self.overrides.convert + self.overrides.sync
+
+    @property
+    def fixed(self) -> Seconds:
+        """Every part that no bandwidth removes: the wait at a rate is none, it falls with the transfer."""
+        waits = self.queue.given if self.queue.rate is None else 0.0
+        return waits + self.setup + self.overrides.convert + self.overrides.sync
 
     @property
     def parts(self) -> RestoreTime:
@@ -83,6 +93,31 @@ class Restoring:
             return pipeline_window(np.minimum(remaining, np.maximum(spare, 0) * self.layers), self.layers)
         return 0.0
 
+    def longest_transfer(self, spare: Seconds, remaining: Seconds, book: Notebook | None = None) -> Seconds:
+        """Return how long the transfer may be for the hit to take as long as recomputing, with its wait.
+
+        `spare` is the time that is left for the two: what a hit saves less its `fixed` parts.  Where only
+        the longer part of a transfer shows, the shorter of the answers for both is that of all.
+        """
+        if self.queue.rate is None:
+            return spare + self.hidden(spare, remaining)
+        book = book or Notebook()
+        if self.overrides.window is not None:
+            window: Seconds = self.overrides.window
+            return np.minimum(self._within(spare, 0.0, book), self._within(spare + window, 1.0, book))
+        if self.is_layerwise:
+            window = pipeline_window(remaining, self.layers)
+            first = self._within(spare, 1 / self.layers, book)
+            return np.minimum(first, self._within(spare + window, 1.0, book))
+        return self._within(spare, 1.0, book)
+
+    def _within(self, budget: Seconds, shown: float, book: Notebook) -> Seconds:
+        """Return the transfer of which so much shows, and whose wait takes what the budget leaves."""
+        allowed: Seconds = book.run(
+            service_within, budget=budget, rate=self.queue.rate, shown=shown, variation=VARIATION
+        )
+        return allowed
+
     def total(self, remaining: Seconds) -> Seconds:
         """Return the time to the first token of a hit."""
         return overlapped_total(remaining, self.exposed(self.parts.transfer, remaining), self.overhead)
@@ -95,20 +130,27 @@ class Restoring:
         tier, rate = self.route.tier, self.bandwidth
         if tier.bandwidth_range is not None:
             ends = tuple(rate * end / tier.bandwidth for end in tier.bandwidth_range)
-        elif self.route.mechanism.name != "plain":
+        elif not self.exact:
             ends = rate / (1 + BANDWIDTH_SPREAD), rate * (1 + BANDWIDTH_SPREAD)
         else:
             ends = rate, rate
-        costs = [self.exposed(self.size / end, remaining) + self.overhead for end in ends]
-        return saved[0] - costs[0], saved[1] - costs[1]
+        low, high = (saved[side] - self._cost(self.size / end, remaining) for side, end in enumerate(ends))
+        return low, high
+
+    def _cost(self, transfer: Seconds, remaining: Seconds) -> Seconds:
+        """Return what a hit takes beside the rest of its prefill, were its transfer this long."""
+        queue = 0.0 if self.queue.rate is None else self.queue.wait(transfer).mean
+        return self.exposed(transfer, remaining) + queue + self.fixed
 
 
 def restoring(scenario: Scenario, route: Route, size: Bytes) -> Restoring:
     """Return the restore of `size` bytes in a scenario, with the wait at its rate."""
-    wait = wait_of(scenario, np.asarray(size / route.bandwidth(size))[()])
-    return Restoring(route, scenario.overrides, size, wait, scenario.model.shape.layers)
+    queue = queue_of(scenario)
+    wait = queue.wait(np.asarray(size / route.bandwidth(size))[()])
+    return Restoring(route, scenario.overrides, size, wait, scenario.model.shape.layers, queue)
 
 
 def plain_restoring(tier: TierUse, size: float, overrides: Overrides) -> Restoring:
     """Return the restore of bare numbers."""
-    return Restoring(plain_route(tier), overrides, size, Wait(overrides.queue))
+    queue = Queue(given=overrides.queue)
+    return Restoring(plain_route(tier), overrides, size, queue.wait(0.0), queue=queue, exact=True)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from kvcalc.tiers import (
     kind_called,
     mechanism,
     tier_kind,
+    tier_kinds,
 )
 from kvcalc.tiers.pieces import piece_bytes
 
@@ -39,6 +41,13 @@ BOTH_WAYS = 1.5
 """Sum of both directions at once over one direction alone [1]: 83.4 over 55.4 GB/s on an H100's PCIe 5
 (https://blog.vllm.ai/2026/01/08/kv-offloading-connector.html); 18.6 twice over 26 GB/s on an A100."""
 
+
+HOST_SIDE = ("dram", "c2c", "cxl", "nvme", "sata")
+"""Kinds of tier whose bytes reach a GPU over its host link."""
+
+MISSPELT = 0.7
+"""How alike [1] the name of a tier is to that of a kind that it is taken to mean: two letters swapped of four
+are 0.75, "archive" and "drive" 0.67."""
 
 ENDLESS = 1e15
 """So many bytes [byte] that what is once for a restore no longer counts."""
@@ -191,6 +200,11 @@ def _tell_operations(route: Route, book: Notebook) -> None:
             f"{tier.name}: a restore waits {route.first_operation * 1e3:g} ms for its first operation "
             f"(assumed, {kind.title}); latency or setup of the tier replaces it"
         )
+    if not pieces and tier.io_size is None and kind.name == "object":
+        book.assume(
+            f"{tier.name}: one request gets the stated bandwidth; io_size of the tier, or a mechanism, says "
+            f"how large an operation is, of which one request keeps {route.in_flight:g} in flight"
+        )
     if not pieces or tier.queue_depth is not None or not kind.latency:
         return
     free = replace(route, kind=None, tier=replace(tier, latency=None))
@@ -202,6 +216,32 @@ def _tell_operations(route: Route, book: Notebook) -> None:
             f"{tier.name}: {route.rule_piece / 1e3:.4g} kB in each operation, {route.in_flight:g} of them in "
             f"flight and {route.latency * 1e6:g} us each, allow {allowed:.3g} GB/s; queue_depth, latency and "
             "iops of the tier replace what is assumed of its kind"
+        )
+
+
+def _tell_rate(route: Route, machine: str, book: Notebook) -> None:
+    """Say what is doubtful in a stated rate: its tier's kind, its link, or rates of one lab's machine."""
+    tier, kind, found = route.tier, route.kind, route.mechanism
+    if kind is None and tier.mechanism is None and tier.name.isidentifier():
+        words = [word for known in tier_kinds().values() for word in known.called]
+        told = f"{tier.name}: no kind of tier is called so, and it is taken as plain bytes of no kind"
+        near = get_close_matches(tier.name.lower(), words, 1, MISSPELT)
+        if near:
+            book.warn(f"{told}, did you mean {near[0]!r}? kind= of the tier says it too")
+        else:
+            book.assume(f"{told}; kind= of the tier says what it is")
+    if kind is not None and kind.name in HOST_SIDE and tier.shared_by == 1 and tier.bandwidth > route.link:
+        book.warn(
+            f"{tier.name}: {tier.bandwidth / 1e9:.4g} GB/s is more than the {route.link / 1e9:.4g} GB/s of "
+            "the GPU's own host link, which it crosses; it is planned as stated"
+        )
+    if machine in found.special and route.rates.limit is not None:
+        limit = route.rates.limit
+        note = f" ({limit.note})" if limit.note else ""
+        book.source(f"{tier.name}.limit", limit.cited)
+        book.assume(
+            f"{tier.name}: {found.name} reaches no more than {limit.value / 1e9:.3g} GB/s, as one host with "
+            f"{machine} did{note}; another host differs, and mechanism=plain takes the stated bandwidth"
         )
 
 
@@ -237,6 +277,8 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
         if tier.mechanism is not None
         else default_mechanism(settings.engine, kind.name if kind else None, hardware)
     )
+    if tier.chunk is not None:
+        chosen = replace(chosen, chunk_tokens=tier.chunk)
     if kind is not None and kind.name not in chosen.tiers:
         raise SettingsError(
             f"tiers.{tier.name}.mechanism: {chosen.name} reads {', '.join(chosen.tiers)}, not {kind.name}"
@@ -256,6 +298,7 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
         ranks=settings.tp,
     )
     _tell_operations(route, book)
+    _tell_rate(route, hardware.name, book)
     if tier.via is not None:
         staged = next(other for other in scenario.tiers if other.name == tier.via)
         return replace(route, then=route_of(speed, staged, book))

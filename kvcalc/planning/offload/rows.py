@@ -23,8 +23,12 @@ from kvcalc.tiers import PLAIN
 
 PREFIX_STORE: Literal["prefix_store"] = "prefix_store"
 
+LEAST_TIMES = 1.01
+"""Factor from which two times are told apart as a multiple [1]."""
+
 IDEAL_TRANSFER = (
-    "restore counts only the transfer: no queue, setup, conversion or sync time was given or measured"
+    "restore counts only the transfer: queue, setup, conversion and sync time are zero, as given or since "
+    "nothing says otherwise"
 )
 
 
@@ -39,11 +43,20 @@ class Times:
     saved_high: float
 
 
+@dataclass(frozen=True)
+class Lengths:
+    """The prefixes that are worth restoring: long ones may lose again, where their link saturates."""
+
+    least: float
+    most: float | None  # None where the longest that was tried still pays
+    every: bool  # whether all between pay
+
+
 def restore_row(
     found: Restoring,
     times: Times,
     book: Notebook,
-    shortest: float | None = None,
+    lengths: Lengths | None = None,
     write_need: float | None = None,
     write_budget: float | None = None,
 ) -> Offload:
@@ -75,11 +88,13 @@ def restore_row(
         recompute=times.recompute,
         speedup=_speedup(times.recompute, total),
         break_even_bandwidth=point,
-        break_even_tokens=shortest,
+        break_even_tokens=None if lengths is None else lengths.least,
+        break_even_tokens_most=None if lengths is None else lengths.most,
+        break_even_tokens_every=None if lengths is None else lengths.every,
         extra_wait=wait,
         overlapped_total=None if wait is None else total,
         verdict=str(word),
-        confidence=float(confidence(low, high)) if math.isfinite(low) else 1.0,
+        confidence=settled(low, high),
         reason=reason or _why(str(word), times.recompute, total, point, found),
         mechanism=route.mechanism.name,
         piece_bytes=None if plain else float(route.piece(size)),
@@ -92,6 +107,11 @@ def restore_row(
         layerwise_total=layerwise,
         prefetch_lead=lead_of(found) if math.isfinite(float(parts.total)) else None,
     )
+
+
+def settled(low: float, high: float) -> float:
+    """Return how clear a verdict is; one that may never end settles nothing, unless it loses anyway."""
+    return float(confidence(low, high)) if math.isfinite(low) else float(high < 0)
 
 
 def _layerwise(found: Restoring, remaining: float) -> tuple[int | None, float | None]:
@@ -142,15 +162,17 @@ def _speedup(recompute: float, total: float) -> float:
 
 
 def _break_even(found: Restoring, times: Times, book: Notebook) -> tuple[float | None, str]:
-    overhead = float(found.overhead)
-    if not math.isfinite(overhead):
-        return None, "the tier's link cannot serve the planned rate: restores would wait without end"
+    overhead = float(found.fixed)
     reason = str(no_break_even(times.recompute, times.remaining, overhead))
     if reason:
         return None, reason
+    spare = times.recompute - times.remaining - overhead
+    if found.queue.rate is not None:
+        # A faster link shortens the wait too, so the wait at the bandwidth now is no part of the answer.
+        allowed = float(found.longest_transfer(spare, times.remaining, book))
+        return float(found.size) / allowed, ""
     overlap = {}
     if found.overlaps:
-        spare = times.recompute - times.remaining - overhead
         overlap["window"] = float(found.hidden(spare, times.remaining))
     return float(
         book.run(
@@ -166,10 +188,14 @@ def _break_even(found: Restoring, times: Times, book: Notebook) -> tuple[float |
 
 def _why(word: str, recompute: float, total: float, point: float | None, found: Restoring) -> str:
     ratio = recompute / total if total > 0 else math.inf
+    if not math.isfinite(total):
+        slow = "" if word == "too_close" else "; its bandwidth is below the break-even"
+        return f"the tier's link cannot serve the planned rate: restores would wait without end{slow}"
     if word == "too_close":
         return "the ranges of prefill speed and bandwidth straddle the break-even"
     compared = "above" if point is not None and float(found.bandwidth) > point else "below"
     words = "faster" if word == "restore" else "slower"
     factor = ratio if word == "restore" else 1 / ratio if ratio else math.inf
     overlap = " with that overlap" if found.overlaps else ""
-    return f"{factor:.3g} times {words} than recomputing; its bandwidth is {compared} the break-even{overlap}"
+    amount = f"{factor:.3g} times" if factor >= LEAST_TIMES else "less than 1 %"
+    return f"{amount} {words} than recomputing; its bandwidth is {compared} the break-even{overlap}"

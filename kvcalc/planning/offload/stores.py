@@ -31,6 +31,12 @@ def write_need(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond | N
     return workload.rate / speed.scenario.settings.dp * share * size * new / prompt
 
 
+def stored(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond:
+    """Return the bytes per second that stores send across the link meanwhile, 0 where nobody says."""
+    need = write_need(speed, route, cached)
+    return 0.0 if need is None else need
+
+
 def tell_stores(
     speed: Speed, route: Route, need: float | None, size: float, pool: float, book: Notebook
 ) -> None:
@@ -38,6 +44,11 @@ def tell_stores(
     tier, scenario = route.tier, speed.scenario
     if tier.capacity is not None:
         _tell_room(route, size, pool, scenario.gpus, tier.capacity, book)
+    if need is None and scenario.workload.rate is not None:
+        book.assume(
+            f"{tier.name}: what new blocks take to be stored is not counted, since nothing says which are; "
+            "store=write_through, write_back or selective of the tier counts it"
+        )
     if not need:
         return
     budget = write_budget(route, scenario.hardware.device_to_host.bandwidth)
@@ -68,11 +79,21 @@ def _tell_room(route: Route, size: float, pool: float, gpus: int, capacity: floa
     name = route.tier.name
     if size * gpus > capacity:
         book.warn(f"{name}: {_size(capacity)} cannot hold the {_size(size * gpus)} of one restored prefix")
-    elif route.mechanism.inclusive and capacity <= pool * gpus:
+    elif _holds_the_same(route) and capacity <= pool * gpus:
         book.warn(
             f"{name}: {_size(capacity)} is no more than the {_size(pool * gpus)} of KV that the GPUs hold; "
-            "it stores the same blocks (write-through) and adds nothing"
+            f"it stores the same blocks ({_policy(route).replace('_', '-')}) and adds nothing: what a hit "
+            "from it is said to save, and what it would do for a fleet, is not to be had"
         )
+
+
+def _holds_the_same(route: Route) -> bool:
+    """Whether the tier also holds what the GPU still has: a write-back holds what the GPU gave up."""
+    return route.mechanism.inclusive and _policy(route) != "write_back"
+
+
+def _policy(route: Route) -> str:
+    return route.tier.store or route.mechanism.store or ""
 
 
 def _tell_wear(route: Route, need: float, book: Notebook) -> None:

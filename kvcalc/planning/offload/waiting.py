@@ -7,7 +7,7 @@ import numpy as np
 
 from kvcalc.formulas.queueing import backlog_growth, link_utilization, mean_wait, wait_percentile
 from kvcalc.planning.notebook import Notebook
-from kvcalc.quantity import Seconds, Share
+from kvcalc.quantity import PerSecond, Seconds, Share
 from kvcalc.scenario import Scenario
 
 VARIATION = 1.0
@@ -30,21 +30,40 @@ def restore_rate(scenario: Scenario) -> float | None:
     return None if rate is None else rate * scenario.workload.hit_rate / scenario.settings.dp
 
 
-def wait_of(scenario: Scenario, service: Seconds) -> Wait:
-    """Return the wait for transfers that take `service` seconds each; arrays too."""
+@dataclass(frozen=True)
+class Queue:
+    """The queue in front of a tier's link: restores at a rate, or a wait that was given instead."""
+
+    rate: PerSecond | None = None  # of restores; None where the wait does not follow from the transfer
+    given: Seconds = 0.0
+
+    def wait(self, service: Seconds) -> Wait:
+        """Return the wait for transfers that take `service` seconds each; arrays too."""
+        if self.rate is None:
+            return Wait(self.given)
+        busy = link_utilization(self.rate, service)
+        # A load that is never served waits without end, which no formula of a steady state says.
+        steady = np.minimum(busy, 1 - 1e-9)
+        mean = mean_wait(service, steady, VARIATION)
+        late = wait_percentile(mean, steady)
+        return Wait(
+            np.where(busy < 1, mean, math.inf)[()],
+            np.where(busy < 1, late, math.inf)[()],
+            busy,
+        )
+
+
+def queue_of(scenario: Scenario) -> Queue:
+    """Return the queue of restores at the planned rate."""
     rate = restore_rate(scenario)
     if "queue" in scenario.given or scenario.overrides.queue or rate is None:
-        return Wait(scenario.overrides.queue)
-    busy = link_utilization(rate, service)
-    # A load that is never served waits without end, which no formula of a steady state says.
-    steady = np.minimum(busy, 1 - 1e-9)
-    mean = mean_wait(service, steady, VARIATION)
-    late = wait_percentile(mean, steady)
-    return Wait(
-        np.where(busy < 1, mean, math.inf)[()],
-        np.where(busy < 1, late, math.inf)[()],
-        busy,
-    )
+        return Queue(given=scenario.overrides.queue)
+    return Queue(rate)
+
+
+def wait_of(scenario: Scenario, service: Seconds) -> Wait:
+    """Return the wait for transfers that take `service` seconds each; arrays too."""
+    return queue_of(scenario).wait(service)
 
 
 def tell_wait(tier: str, wait: Wait, scenario: Scenario, service: float, book: Notebook) -> None:

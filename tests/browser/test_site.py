@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -15,7 +14,7 @@ import pytest
 pytest.importorskip("material", reason="the docs extra is not installed")
 pytest.importorskip("latex2mathml", reason="the docs extra is not installed")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "object": "data"}
 LINKS_THAT_FETCH = {"stylesheet", "icon", "preload", "preconnect", "prefetch", "modulepreload", "manifest"}
 
@@ -133,21 +132,14 @@ def test_the_search_finds_pages_and_no_source_files(site):
 
 
 @pytest.fixture(scope="module")
-def window(site):
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium is installed")
-    with api.sync_playwright() as driver:
-        # A sandbox of its own is refused to root, which containers run tests as.
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        opened = browser.new_page(viewport={"width": 1280, "height": 900})
-        opened.told, opened.asked = [], []
-        opened.on("console", lambda message: opened.told.append(message.text))
-        opened.on("pageerror", lambda error: opened.told.append(str(error)))
-        opened.on("request", lambda request: opened.asked.append(request.url))
-        yield opened
-        browser.close()
+def window(site, chromium):
+    opened = chromium.new_page(viewport={"width": 1280, "height": 900})
+    opened.told, opened.asked = [], []
+    opened.on("console", lambda message: opened.told.append(message.text))
+    opened.on("pageerror", lambda error: opened.told.append(str(error)))
+    opened.on("request", lambda request: opened.asked.append(request.url))
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,100 @@
+"""Sizes as another unit explains them, what a container gives, quotes, and whose page a check cites."""
+
+import pytest
+
+from kvcalc.api import plan, restore
+
+COMPOSE = """
+services:
+  vllm:
+    image: vllm/vllm-openai:v0.20.0
+    %s
+    command: ["--model", "meta-llama/Llama-3.1-8B", "--kv-offloading-size", "400"]
+"""
+POD = """
+spec:
+  volumes:
+    - name: shm
+      emptyDir: {medium: Memory%s}
+  containers:
+    - image: vllm/vllm-openai:v0.20.0
+      args: ["--model", "meta-llama/Llama-3.1-8B", "--kv-offloading-size", "400"]
+      volumeMounts:
+        - {name: shm, mountPath: /dev/shm}
+"""
+HICACHE = "python -m sglang.launch_server --enable-hierarchical-cache --hicache-ratio "
+
+
+def test_a_size_in_mib_is_mended_in_mib(check):
+    (found,) = check("llama-server -m m.gguf -c 8192 --cache-ram 8")["offload-size-unit"]
+    assert found.severity == "error"
+    assert found.instead == "--cache-ram 8192 if 8 GiB was meant"
+
+
+def test_a_size_in_gib_that_holds_no_block_is_mended_by_one_that_does(check):
+    (found,) = check("vllm serve m --kv-offloading-size 0.0001")["offload-size-unit"]
+    assert found.instead == "--kv-offloading-size 1 or more, in GiB"
+
+
+@pytest.mark.parametrize("said", ["shm_size: 600gb", "shm_size: 644245094400", "ipc: host"])
+def test_a_compose_file_gives_its_container_shared_memory(check, said):
+    assert "shared-memory" not in check(COMPOSE % said, "compose.yaml")
+
+
+def test_a_compose_file_that_gives_too_little(check):
+    (found,) = check(COMPOSE % "shm_size: 16gb", "compose.yaml")["shared-memory"]
+    assert found.severity == "error"
+    assert "this container's holds 17.2 GB (16 GiB)" in found.message
+    (unsaid,) = check(COMPOSE % "restart: always", "compose.yaml")["shared-memory"]
+    assert "67.1 MB" in unsaid.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "fits"), [("", True), (", sizeLimit: 600Gi", True), (", sizeLimit: 8Gi", False)]
+)
+def test_a_pod_gives_its_container_shared_memory(check, limit, fits):
+    assert ("shared-memory" in check(POD % limit, "pod.yaml")) is not fits
+
+
+@pytest.mark.parametrize("policy", ["write_through", "write_through_selective", "write_back"])
+def test_sglang_wants_a_host_pool_larger_than_the_gpus_under_every_policy(check, policy):
+    (found,) = check(f"{HICACHE}0.8 --hicache-write-policy {policy}")["host-tier-adds-nothing"]
+    assert "larger than the device memory" in found.message
+    assert "host-tier-adds-nothing" not in check(f"{HICACHE}2 --hicache-write-policy {policy}")
+
+
+def test_a_quote_that_nothing_closes_is_an_error(check):
+    for quote in ("'", '"'):
+        (found,) = check(f"export A=1\nvllm serve {quote}Qwen/Qwen3-32B")["unclosed-quote"]
+        assert (found.severity, found.where) == ("error", "launch.sh:2")
+        assert "unclosed-quote" not in check(f"vllm serve {quote}Qwen/Qwen3-32B{quote}")
+
+
+@pytest.mark.parametrize(
+    ("launch", "id", "host"),
+    [
+        ("vllm serve m --kv-offloading-size 400", "offload-size-unit", "docs.vllm.ai"),
+        (
+            HICACHE.replace("--hicache-ratio ", "") + "--hicache-size 400",
+            "offload-size-unit",
+            "docs.sglang.io",
+        ),
+        ("LMCACHE_MAX_LOCAL_CPU_SIZE=400 vllm serve m", "offload-size-unit", "docs.lmcache.ai"),
+        ("llama-server -m m.gguf --cache-ram 65536", "offload-size-unit", "github.com/ggml-org"),
+        ("vllm serve m --kv-offloading-size 400 --block-size 48", "full-chunks-only", "docs.vllm.ai"),
+        ("LMCACHE_CHUNK_SIZE=192 vllm serve m", "full-chunks-only", "docs.lmcache.ai"),
+    ],
+)
+def test_a_check_cites_the_page_of_the_launchs_own_engine(check, launch, id, host):
+    assert host in check(launch)[id][0].source
+
+
+def test_one_rate_for_a_long_prompt_is_warned_of_without_a_launch_too():
+    said = {"prompt": "100k", "cached": "90k", "prefill_rate": "37000 token/s"}
+    for answer in (
+        plan("llama-3.1-8b", "h100-sxm-80gb", **said),
+        restore(model="llama-3.1-8b", on="h100-sxm-80gb", **said),
+    ):
+        assert any("one rate for all lengths" in warning for warning in answer.warnings)
+    short = plan("llama-3.1-8b", "h100-sxm-80gb", prompt="4k", prefill_rate="37000 token/s")
+    assert not any("one rate for all lengths" in warning for warning in short.warnings)
