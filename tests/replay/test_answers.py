@@ -336,3 +336,9 @@ def test_tiers_in_python_are_texts_or_pairs():
 def test_what_python_says_wrongly_is_one_line(said, message):
     with pytest.raises(SettingsError, match=re.escape(message)):
         replay_trace(loop(10, 5), [5], **said)
+
+
+@pytest.mark.parametrize("said", ["-5 blocks", "0.5 blocks", "1e3 blocks"])
+def test_parts_of_blocks_are_no_capacity(said):
+    with pytest.raises(SettingsError, match=f"capacity: '{said}' is no whole number of blocks from 1 on"):
+        capacity_of(said, loop(3, 2), None)

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -284,3 +286,35 @@ def test_ids_of_many_scopes_stay_apart_whatever_their_numbers(read):
     assert expanded(read(sessions[1:])) == [[0, 1], [0, 1, 2]]
     small = {"id": "c", "block_size": 64, "requests": [call([5]), call([5, 2**50]), call([5, "x"])]}
     assert expanded(read([small])) == [[0], [0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("content", [b"# Traces, and what they hold\n", b"\x89PN,G\x00\xff\n", b"one, two\n"])
+def test_what_is_no_table_is_not_called_one(tmp_path, content):
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(ProfileError, match=":1: not valid JSON"):
+        read_trace(str(file))
+    file.write_bytes(b"TIMESTAMP,ContextTokens\n1,2\n")
+    with pytest.raises(ProfileError, match=":1: a table such as CSV"):
+        read_trace(str(file))
+
+
+def piped(tmp_path, lines):
+    """Return a pipe that lines are written into."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    threading.Thread(target=pipe.write_text, args=(content,), daemon=True).start()
+    return str(pipe)
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    path = piped(tmp_path, [GOOD] * 600)
+    assert read_trace(path, told=lambda done, whole: None).requests == 600
+
+
+def test_a_pipe_that_would_have_to_be_read_again_is_refused(tmp_path):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(9)]
+    path = piped(tmp_path, [*lines, row([7], 512, session_id="s0", delay=9)])
+    with pytest.raises(ProfileError, match="a pipe cannot be read again; add --dialect mooncake-delta"):
+        read_trace(path)

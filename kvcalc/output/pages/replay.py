@@ -239,7 +239,8 @@ def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
 
 def _speed(result: ReplayResult) -> str:
     whole = " and the whole curve" if result.curve else ""
+    rate = human(result.requests_per_second, "1")
     return (
-        f"Replayed in {text(result, 'seconds')}: {text(result, 'requests_per_second')} requests over all "
+        f"Replayed in {text(result, 'seconds')}: {rate} requests a second over all "
         f"capacities and policies. More: --format json has every figure{whole}."
     )

@@ -47,6 +47,12 @@ class Reading:
             for file in of_requests(files_of(self.path)):
                 self._file(file)
         except _OtherDialectError as other:
+            given = Path(self.path).expanduser()
+            if not (given.is_file() or given.is_dir()):
+                raise ProfileError(
+                    f"{self.path}: its lines are {other.kind.name}, and a pipe cannot be read again; add "
+                    f"--dialect {other.kind.name}"
+                ) from None
             return Reading(self.path, other.kind, self.asked, self.told).trace()
         if self.reader is None:
             number, text = self.broken[0] if self.broken else (1, "the file is empty")
@@ -120,7 +126,7 @@ class Reading:
             try:
                 row = parse(line)
             except (ValueError, RecursionError) as error:
-                if number == 1 and b"," in line and not line.lstrip().startswith((b"{", b"[")):
+                if number == 1 and _is_header(line):
                     raise ProfileError(
                         f"{file}:1: a table such as CSV has lengths but no block hashes: what a cache "
                         "hits cannot be known from it"
@@ -207,6 +213,19 @@ class Reading:
             shown = tuple(line for line, _ in self.broken[:SHOWN_LINES])
             found.append(Finding("broken_lines", len(self.broken), said, shown, warning=True))
         return tuple(found)
+
+
+def _is_header(line: bytes) -> bool:
+    """Tell whether a line names the columns of a table: words between commas, without sentences.
+
+    >>> _is_header(b"TIMESTAMP,ContextTokens,GeneratedTokens"), _is_header(b"# Traces, and what they hold")
+    (True, False)
+    """
+    try:
+        text = line.decode().strip()
+    except UnicodeDecodeError:
+        return False
+    return "," in text and ", " not in text and text.isprintable() and text[0] not in "{[#"
 
 
 def _batch(row: Any) -> Any:  # noqa: ANN401 - as parsed
