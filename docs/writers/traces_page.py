@@ -16,9 +16,15 @@ def page() -> str:
         "`kvcalc/replay/readers`",
         "`kvcalc replay TRACE`, `kvcalc plan --trace TRACE` and the `arrivals: {trace: FILE}` of `kvcalc "
         "evict simulate` read these files: plain, gzip or zstd (extra `zstd`), by what they hold and not "
-        "by their names; a folder is read as one trace, in the order of its file names. The dialect is "
+        "by their names; a folder is read as one trace, in the order of its file names (in a folder of "
+        "RAGPulse the five files of component lengths are no requests). The dialect is "
         "told from the first lines; `--dialect` names it. Lines are read one at a time, with `orjson` "
         "where it is installed (extra `fast`).",
+        prose(
+            "Figure 9 of Mooncake's FAST'25 paper is replayed with `kvcalc replay "
+            "mooncake_conversation_trace.jsonl --refine 16 --shared-prefix 880 --touch head --oversize thrash`"
+            ", and that of its synthetic trace without a shared prefix."
+        ),
         "## Dialects",
         table(["`--dialect`", "what a line has", "tokens of a block"], _dialects(), "lll"),
         "## What each reader says",

@@ -19,6 +19,7 @@ from kvcalc.cli.traces import (
     progress,
     read,
 )
+from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
     from kvcalc.replay.results import ReplayResult
@@ -103,8 +104,9 @@ def replay(
         typer.Option("--refine", metavar="TOKENS", help="Upper estimate for finer blocks of so many tokens."),
     ] = None,
     shared_prefix: Annotated[
-        str, typer.Option("--shared-prefix", metavar="TOKENS", help="That all requests share, for --refine.")
-    ] = "0",
+        str | None,
+        typer.Option("--shared-prefix", metavar="TOKENS", help="That all requests share, for --refine [0]."),
+    ] = None,
     bytes_per_token: Annotated[
         str | None, typer.Option("--bytes-per-token", metavar="BYTES", help="KV of one token.")
     ] = None,
@@ -169,7 +171,11 @@ def replay(
         from kvcalc.output.chart import check
 
         check(chart_file, "--chart-file")
+    if shared_prefix is not None and refine is None:
+        raise SettingsError("--shared-prefix: is of use with --refine alone")
     if describe:
+        unused = {"--chart-file": chart_file, "--capacity": capacity, "--policy": policy, "--tier": tier}
+        _refuse_unused({**unused, "--refine": refine, "--sample": sample, "--model": model, "--on": on})
         from kvcalc.replay.describe import describe as described
 
         read_in = read(trace, dialect, trace_block, skip_broken, session_every, time_unit)
@@ -191,7 +197,7 @@ def replay(
         },
         warmup=warmup,
         refine=refine,
-        shared_prefix=shared_prefix,
+        shared_prefix=shared_prefix or "0",
         bytes_per_token=bytes_per_token,
         tiers=tuple(tier or ()),
         inclusion=inclusion,
@@ -215,6 +221,13 @@ def replay(
     if chart_file is not None:
         _draw(result, chart_file)
     answer(result, format, save)
+
+
+def _refuse_unused(options: Mapping[str, object]) -> None:
+    """Refuse what --describe has no use for."""
+    for option, said in options.items():
+        if said:
+            raise SettingsError(f"{option}: --describe shows no cache; leave one of them out")
 
 
 def _draw(result: "ReplayResult", file: str) -> None:

@@ -33,7 +33,8 @@ def picture(result: ReplayResult, file: str) -> bytes:
     """
     found = misses_of(result)
     if found is None:
-        raise SettingsError(f"--chart-file {file}: nothing to draw; give two capacities or more")
+        why = "" if result.no_curve is None else f" ({result.no_curve[0].lower()}{result.no_curve[1:]})"
+        raise SettingsError(f"--chart-file {file}: nothing to draw; give two capacities or more{why}")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -10,23 +10,25 @@ import numpy as np
 from kvcalc.bodies import public
 from kvcalc.errors import SettingsError
 from kvcalc.records import record
-from kvcalc.replay import answers
-from kvcalc.replay.asked import Asked, semantics_of
+from kvcalc.replay import answers, tenants, tiers
+from kvcalc.replay.asked import Asked, asked_in_python
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.cells import Cell, cells_of
 from kvcalc.replay.curve import Curve, curve_of
-from kvcalc.replay.depths import depths_of, is_stack
+from kvcalc.replay.depths import depths_of, is_stack, why_no_curve
 from kvcalc.replay.grid import Told, run_grid
 from kvcalc.replay.outcome import Outcome
 from kvcalc.replay.policies import BELADY, LRU
 from kvcalc.replay.results import ReplayLoad, ReplayResult, ReplayRow
 from kvcalc.replay.rows import Ruler
-from kvcalc.replay.semantics import MEANINGS, TIME, Semantics
+from kvcalc.replay.semantics import MEANINGS, TIME
 from kvcalc.replay.stream import Stream, in_time, stream_of
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from kvcalc.replay.sampling import Sample
 
 
@@ -79,9 +81,9 @@ def replay_trace(
     if sizing is None and bytes_per_token is not None:
         block = said.get("refine") or trace.block_tokens  # of finer blocks, where they are asked for
         sizing = PerBlock(bytes_per_token * (block or 1))
-    own = {name: said.pop(name) for name in tuple(said) if name in Asked.__dataclass_fields__}
-    asked = Asked(**{"semantics": semantics_of(said), **own})
-    asked = replace(asked, capacities=tuple(capacities), policies=tuple(policies), sizing=sizing)
+    asked = replace(
+        asked_in_python(said), capacities=tuple(capacities), policies=tuple(policies), sizing=sizing
+    )
     return answer(trace, asked, told)[0]
 
 
@@ -90,17 +92,19 @@ def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[Replay
     found = replayed(trace, asked, told)
     machine, stream = asked.machine, found.stream
     service = None if machine is None else machine.service(stream.counted, stream.trace)
-    ruler = Ruler(stream, asked.semantics, asked.sizing, service)
+    followed = None if found.sample is None else found.sample.rate
+    ruler = Ruler(stream, asked.semantics, asked.sizing, service, followed)
     curve = found.curve
     load = _load(found.trace, stream, ruler)
     result = ReplayResult(
         inputs=_inputs(found, asked),
         sources={},
         warnings=_warnings(found),
-        assumptions=_assumptions(asked.semantics),
+        assumptions=_assumptions(asked),
         load=load,
         rows=_rows(found, ruler),
         curve=() if curve is None else answers.points_of(curve, ruler),
+        no_curve=why_no_curve(asked.semantics),
         knee=None if curve is None else answers.knee_of(curve, ruler),
         scan=None if curve is None else answers.scan_of(curve),
         rounding=answers.rounding_of(found.stream),
@@ -119,15 +123,22 @@ def _grown(result: ReplayResult, found: Replayed, asked: Asked) -> ReplayResult:
     sample = found.sample
     assert sample is not None
     whole = stream_of(found.trace, asked.semantics)
+    load = _load(found.trace, whole, Ruler(whole, asked.semantics, asked.sizing))
+    errors = sampling.errors_of(found.trace, sample, asked, found.cells)
+    few = sampling.too_few(found.trace, sample, found.cells)
     return replace(
         result,
-        load=_load(found.trace, whole, Ruler(whole, asked.semantics, asked.sizing)),
-        rows=tuple(sampling.grown_row(row, sample) for row in result.rows),
-        curve=tuple(sampling.grown_point(point, sample) for point in result.curve),
+        warnings=result.warnings if few is None else (few, *result.warnings),
+        load=load,
+        rows=tuple(
+            sampling.grown_row(row, sample, load, errors[cell.task.capacity if cell.capacity else None])
+            for row, cell in zip(result.rows, found.cells, strict=True)
+        ),
+        curve=sampling.grown_curve(result.curve, sample),
         knee=sampling.grown_knee(result.knee, sample),
         scan=sampling.grown_scan(result.scan, sample),
         rounding=answers.rounding_of(whole),
-        sampling=sampling.sampling_of(found.trace, sample, asked, found.cells),
+        sampling=sampling.sampling_of(sample, errors),
     )
 
 
@@ -214,6 +225,8 @@ def _load(trace: Trace, stream: Stream, ruler: Ruler) -> ReplayLoad:
 
 def _warnings(found: Replayed) -> tuple[str, ...]:
     lines = [one.text for one in found.trace.findings if one.warning]
+    stacks = [cell.task.tiers for cell in found.cells if cell.task.tiers is not None]
+    lines += dict.fromkeys(line for stack in stacks for line in stack.idle)
     scan = None if found.curve is None else answers.scan_of(found.curve)
     sizes = dict.fromkeys(cell.capacity for cell in found.cells if cell.capacity is not None)
     rate = 1.0 if found.sample is None else found.sample.rate
@@ -227,7 +240,8 @@ def _warnings(found: Replayed) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _assumptions(semantics: Semantics) -> tuple[str, ...]:
+def _assumptions(asked: Asked) -> tuple[str, ...]:
+    semantics = asked.semantics
     lines = [
         f"{name}={getattr(semantics, name)}: {words[getattr(semantics, name)]}"
         for name, words in MEANINGS.items()
@@ -241,4 +255,14 @@ def _assumptions(semantics: Semantics) -> tuple[str, ...]:
             else "cold start"
         )
     )
+    lines += [f"{name}={word}: {words[word]}" for name, word, words in _beside(asked)]
     return tuple(lines)
+
+
+def _beside(asked: Asked) -> "Iterator[tuple[str, str, Mapping[str, str]]]":
+    """Yield the switches of tiers and quotas, where there are any, with what their words mean."""
+    if asked.tiers:
+        yield "inclusion", asked.inclusion, tiers.MEANINGS["inclusion"]
+        yield "write", asked.write, tiers.MEANINGS["write"]
+    if asked.quota != SHARED:
+        yield "quota", asked.quota, tenants.MEANINGS

@@ -35,7 +35,8 @@ def points_of(curve: Curve, ruler: Ruler) -> tuple[HitPoint, ...]:
     sizes = np.unique(np.geomspace(1, curve.full, POINTS).round().astype(np.int64))
     tokens, blocks = curve.tokens.at(sizes), curve.blocks.at(sizes)
     gains = np.append(np.diff(tokens) / np.diff(sizes), 0.0)
-    unit = ruler.bytes_of(1)
+    more = _with_one_gib_more(sizes, ruler)
+    gained = None if more is None else (curve.tokens.at(more) - tokens) / max(1, curve.asked_tokens)
     return tuple(
         HitPoint(
             capacity_blocks=size,
@@ -44,12 +45,21 @@ def points_of(curve: Curve, ruler: Ruler) -> tuple[HitPoint, ...]:
             hit_rate_tokens=hit / max(1, curve.asked_tokens),
             hit_rate_blocks=hit_blocks / max(1, curve.asked_blocks),
             gained_tokens_per_block=gain,
-            gained_per_gib=None if unit is None else gain * GIB / unit / max(1, curve.asked_tokens),
+            gained_per_gib=None if gained is None else float(gained[index]),
         )
-        for size, hit, hit_blocks, gain in zip(
-            sizes.tolist(), tokens.tolist(), blocks.tolist(), gains.tolist(), strict=True
+        for index, (size, hit, hit_blocks, gain) in enumerate(
+            zip(sizes.tolist(), tokens.tolist(), blocks.tolist(), gains.tolist(), strict=True)
         )
     )
+
+
+def _with_one_gib_more(sizes: "NDArray[np.int64]", ruler: Ruler) -> "NDArray[np.int64] | None":
+    """Return the blocks that caches hold with one GiB more; None where the bytes of a block are unknown."""
+    unit = ruler.bytes_of(1)
+    if unit is None:
+        return None
+    share = 1.0 if ruler.followed is None else ruler.followed
+    return sizes + round(GIB / unit * share)
 
 
 def knee_of(curve: Curve, ruler: Ruler) -> Knee | None:

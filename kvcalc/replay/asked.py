@@ -9,7 +9,7 @@ from kvcalc.replay.capacities import Sizing
 from kvcalc.replay.options import Options
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.tenants import SHARED
-from kvcalc.replay.tiers import INCLUSIVE, WRITE_THROUGH
+from kvcalc.replay.tiers import EXCLUSIVE, INCLUSIVE, WRITE_BACK, WRITE_THROUGH
 
 if TYPE_CHECKING:
     from kvcalc.replay.machine import Machine
@@ -40,10 +40,55 @@ class Asked:
     machine: "Machine | None" = None  # a model on a machine, for what hits do there
 
 
+KEYWORDS = tuple(item.name for item in fields(Asked) if item.name != "semantics")
+"""Keywords of a replay beside the switches of its semantics."""
+READING = ("dialect", "skip_broken", "trace_block", "session_every", "time_unit")
+"""Options of the command line that are of the file."""
+MACHINE = ("model", "on", "set")
+"""Options of the command line that name a model and a machine."""
+
+
+def asked_in_python(said: dict[str, Any]) -> Asked:
+    """Return what the keywords of `replay_trace` ask, each checked; unknown ones are refused."""
+    own = {name: said.pop(name) for name in tuple(said) if name in Asked.__dataclass_fields__}
+    for name, least in (("refine", 1), ("shared_prefix", 0), ("sample", 1), ("workers", 1)):
+        value = own.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise SettingsError(f"{name}: expected a whole number from {least} on, got {value!r:.60}")
+    own["tiers"] = tuple(_tier(one) for one in own.get("tiers", ()))
+    if own.get("inclusion") == EXCLUSIVE:
+        own.setdefault("write", WRITE_BACK)
+    return Asked(**{"semantics": semantics_of(said), **own})
+
+
+def _tier(said: object) -> tuple[str, int | str]:
+    """Return a tier from its name and size, or from a text such as 'dram=512 GB'."""
+    if isinstance(said, str) and said.partition("=")[2].strip():
+        name, _, size = said.partition("=")
+        return name.strip(), size.strip()
+    if isinstance(said, (tuple, list)) and len(said) == 2 and isinstance(said[0], str):
+        return said[0], said[1]
+    raise SettingsError(f"tiers: {said!r:.60} is no tier; write ('dram', '512 GB') or 'dram=512 GB'")
+
+
+def _elsewhere(name: str) -> str | None:
+    """Return where to say what is no keyword of a replay; None if nobody knows it."""
+    if name in ("capacity", "policy"):
+        return {"capacity": "capacities", "policy": "policies"}[name] + " is its name here, a list"
+    if name in READING:
+        return "it is of the file; read it with kvcalc.replay.readers.read_trace and pass the trace"
+    if name in MACHINE:
+        return "pass sizing or bytes_per_token, or use `kvcalc replay`, which knows models and machines"
+    return None
+
+
 def semantics_of(said: dict[str, Any]) -> Semantics:
     """Return semantics from switches by name; unknown ones are refused."""
     known = tuple(item.name for item in fields(Semantics))
     for name in said:
         if name not in known:
-            raise SettingsError(f"{name}: unknown switch{did_you_mean(name, known)}")
+            elsewhere = _elsewhere(name)
+            if elsewhere is not None:
+                raise SettingsError(f"{name}: {elsewhere}")
+            raise SettingsError(f"{name}: unknown switch{did_you_mean(name, known + KEYWORDS)}")
     return Semantics(**said)

@@ -10,6 +10,7 @@ from kvcalc.replay.trace import Trace
 from kvcalc.units import to_base, to_tokens
 
 _BLOCKS = re.compile(r"\s*(\d[\d_,]*)\s*blocks?\s*")
+_NO_BLOCKS = re.compile(r"\s*[-+\d.,_eE]+\s*blocks?\s*")
 _TOKENS = re.compile(r"\s*(.*\S)\s*(?:tokens?|tok)\s*")
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
@@ -70,6 +71,8 @@ def _read(text: str, trace: Trace, sizing: Sizing | None, where: str) -> int:
         if trace.block_tokens == 0:
             raise SettingsError(f"{where}: {text!r:.60}: blocks of this trace differ in size; say tokens")
         return int(match[1].replace(",", "").replace("_", ""))
+    if _NO_BLOCKS.fullmatch(text):
+        raise SettingsError(f"{where}: {text!r:.60} is no whole number of blocks from 1 on")
     if match := _SHARE.fullmatch(text):
         whole = trace.unique_blocks if trace.block_weight is None else int(trace.block_weight.sum())
         return math.floor(float(match[1]) / 100 * whole)

@@ -104,6 +104,19 @@ def is_stack(semantics: Semantics) -> bool:
     What is kept of a request longer than the cache must be the top of the stack: its head when its tail is
     touched first, and all of it must pass through the cache when each block is looked up as it is touched.
     """
-    if semantics.oversize == TRUNCATE:
-        return semantics.touch == TAIL and semantics.lookup == ATOMIC
-    return semantics.oversize not in (PIN, BYPASS)
+    return why_no_curve(semantics) is None
+
+
+def why_no_curve(semantics: Semantics) -> str | None:
+    """Return why these semantics have no single curve of all capacities; None where they have one."""
+    kind = semantics
+    if kind.oversize in (PIN, BYPASS):
+        said = f"oversize={kind.oversize}"
+    elif kind.oversize == TRUNCATE and (kind.touch, kind.lookup) != (TAIL, ATOMIC):
+        said = f"touch={kind.touch}, lookup={kind.lookup} and oversize=truncate"
+    else:
+        return None
+    return (
+        f"With {said} a smaller cache can hold blocks that a larger one does not, so that no single curve "
+        "has all capacities; oversize=thrash has one"
+    )

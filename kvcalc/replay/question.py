@@ -110,6 +110,11 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
         sizing = machine.sizing
     capacities = words.capacities
     if machine is not None and machine.pool is not None and not capacities:
+        if machine.pool < machine.sizing.bytes_of(1):
+            raise SettingsError(
+                f"--on: the KV pool that is left beside the weights has {machine.pool / 1e9:.4g} GB, which "
+                "holds no block: the model does not fit; name a larger machine, more GPUs, or a --capacity"
+            )
         capacities = (f"{math.floor(machine.pool / MEGABYTE) / 1e3:g} GB",)
     usual = WRITE_BACK if words.inclusion == EXCLUSIVE else WRITE_THROUGH
     return Asked(

@@ -14,6 +14,7 @@ The result is an upper estimate, since rule 2 takes every possible continuation 
 
 import random
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,8 @@ def refined(trace: Trace, block_tokens: int, shared_prefix: int = 0, seed: int =
     Raises
     ------
     SettingsError
-        If the blocks of the trace differ in size, or are no multiple of the finer ones.
+        If the blocks of the trace differ in size, are no multiple of the finer ones, or show that requests do
+        not all share so much.
     """
     if trace.block_tokens == 0:
         raise SettingsError(f"--refine: blocks of {trace.name} differ in size")
@@ -54,8 +56,36 @@ def refined(trace: Trace, block_tokens: int, shared_prefix: int = 0, seed: int =
         )
     if shared_prefix < 0:
         raise SettingsError(f"--shared-prefix: {shared_prefix} is below zero")
+    most = _shared_at_most(trace)
+    if shared_prefix > most:
+        raise SettingsError(
+            f"--shared-prefix: {shared_prefix:,} tokens, but the ids and lengths of {trace.name} show that "
+            f"all requests share {most:,} at most"
+        )
     parent, shared = _Branches(trace, block_tokens, shared_prefix, seed).find()
     return _rebuilt(trace, block_tokens, parent, shared)
+
+
+def _shared_at_most(trace: Trace) -> int:
+    """Return the tokens that all requests can share: up to the end of the first block that differs."""
+    most = -(-int(trace.input_tokens.min()) // trace.block_tokens)
+    common = _head(trace, 0, most)
+    for request in range(1, trace.requests):
+        own = _head(trace, request, len(common))
+        same = (one == other for one, other in zip(common, own, strict=False))
+        common = common[: sum(takewhile(bool, same))]
+    return min(int(trace.input_tokens.min()), (len(common) + 1) * trace.block_tokens - 1)
+
+
+def _head(trace: Trace, request: int, most: int) -> list[int]:
+    """Return the first blocks of a request."""
+    found: list[int] = []
+    for run in range(int(trace.run_start[request]), int(trace.run_start[request + 1])):
+        if len(found) >= most:
+            break
+        first = int(trace.run_first[run])
+        found += range(first, first + min(int(trace.run_blocks[run]), most - len(found)))
+    return found
 
 
 class _Branches:

@@ -69,12 +69,13 @@ class ReplayRow:
     gap: Gap  # the larger of the two; none where both together are below a thousandth
     tiers: tuple[TierRow, ...]  # fastest first; empty for a single cache
     tenants: tuple[TenantRow, ...]  # empty where the trace names none
+    sampling_error: Share | None = None  # how far a sample's hit rates may be off; null for the whole trace
     serving: Serving | None = None  # what hits do on a machine; null where none is named
 
 
 @record
 class HitPoint:
-    """One capacity of the exact LRU curve."""
+    """One capacity of the LRU curve, which is exact unless a sample was followed."""
 
     capacity_blocks: Count  # of this point
     capacity_tokens: Tokens | None  # of full blocks
@@ -82,7 +83,7 @@ class HitPoint:
     hit_rate_tokens: Share  # input tokens hit
     hit_rate_blocks: Share  # blocks hit
     gained_tokens_per_block: Tokens  # hit tokens that one block more brings, up to the next point
-    gained_per_gib: Share | None  # hit rate that one GiB more brings, up to the next point
+    gained_per_gib: Share | None  # hit rate that a cache of one GiB more has beyond this one
 
 
 @record
@@ -138,7 +139,7 @@ class Sampling:
 
     rate: Share  # of blocks that were followed
     requests: Count  # that hold one of them
-    error: Share  # standard error of the hit rate, from parts of the sample
+    error: Share  # the largest of the rows, from parts of the sample
 
 
 @record
@@ -147,7 +148,8 @@ class ReplayResult(Result):
 
     load: ReplayLoad  # what was replayed
     rows: tuple[ReplayRow, ...]  # by capacity and policy
-    curve: tuple[HitPoint, ...]  # exact LRU; empty where the semantics have no single curve
+    curve: tuple[HitPoint, ...]  # LRU, exact but for samples; empty where the semantics have no single curve
+    no_curve: str | None  # why there is no curve; null where there is one
     knee: Knee | None  # null where there is no curve or no reuse
     scan: Scan | None  # null where reuse does not come back at one distance
     rounding: BlockRounding  # what whole blocks cost

@@ -34,6 +34,7 @@ class Ruler:
     semantics: Semantics
     sizing: Sizing | None
     service: "Service | None" = None  # None: no machine was named
+    followed: float | None = None  # share of the blocks that a sample follows; None: all
 
     @cached_property
     def asked_tokens(self) -> int:

@@ -5,7 +5,9 @@ floors a block belongs to the tenant that touched it last, and the least recentl
 of tenants that hold more than their floor.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace as changed
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,6 +22,14 @@ from kvcalc.replay.trace import NOWHERE, Trace
 
 SHARED, FLOOR, HARD = "shared", "floor", "hard"
 MODES = (SHARED, FLOOR, HARD)
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        SHARED: "tenants share all of the cache",
+        FLOOR: "a tenant keeps its part while it uses it; what no tenant's part needs is shared",
+        HARD: "a tenant has its part alone, and what two tenants have in common is kept twice",
+    }
+)
+"""Word of the quota -> what it means, in one line."""
 
 
 @record

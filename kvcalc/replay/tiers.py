@@ -7,7 +7,8 @@ depths; the others block by block.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,21 @@ INCLUSIONS = (EXCLUSIVE, INCLUSIVE)
 WRITE_BACK, WRITE_THROUGH, SELECTIVE = "write_back", "write_through", "selective"
 WRITES = (WRITE_THROUGH, SELECTIVE, WRITE_BACK)
 """When a block goes to the next tier: at once, from its second touch on, or when the faster one evicts it."""
+
+MEANINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "inclusion": {
+            EXCLUSIVE: "a block is in one tier alone, so that tiers add up",
+            INCLUSIVE: "a block may be in several tiers, and a hit leaves it in the slower one",
+        },
+        "write": {
+            WRITE_THROUGH: "a block goes to all tiers when it is stored in the fastest",
+            SELECTIVE: "a block goes to the next tier from its second touch on",
+            WRITE_BACK: "a block goes to the next tier when the faster one evicts it",
+        },
+    }
+)
+"""Switch -> word -> what it means, in one line."""
 
 SELECTIVE_TOUCHES = 2
 """Touches from which a block is worth writing; source: write_through_selective of SGLang's HiCache."""
@@ -53,6 +69,19 @@ class Stack:
                 "write: exclusive tiers hold no block twice, so nothing is written through; "
                 "use --write write_back or selective"
             )
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Return what to say of tiers that hold nothing but what a faster one holds."""
+        if (self.inclusion, self.write) != (INCLUSIVE, WRITE_THROUGH):
+            return ()
+        faster = np.maximum.accumulate(self.sizes).tolist()
+        return tuple(
+            f"{name}: {size:,} blocks are no more than the {before:,} of a faster tier; they are written "
+            "through and stay in both, so that it adds nothing"
+            for name, size, before in zip(self.names[1:], self.sizes[1:], faster[:-1], strict=True)
+            if size <= before
+        )
 
     @property
     def capacity(self) -> int:

@@ -112,3 +112,19 @@ def test_two_tiers_and_finer_blocks_on_the_command_line(trace, capsys):
     assert any("upper estimate" in line for line in body["warnings"])
     (tiered,) = (row for row in body["rows"] if row["tiers"])
     assert [part["tier"] for part in tiered["tiers"]] == ["cache", "dram"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--describe", "--capacity", "3 blocks"), "--capacity: --describe shows no cache"),
+        (("--describe", "--policy", "arc"), "--policy: --describe shows no cache"),
+        (("--describe", "--chart-file", "a.svg"), "--chart-file: --describe shows no cache"),
+        (("--shared-prefix", "16"), "--shared-prefix: is of use with --refine alone"),
+        (("--session-every", "3 s"), "--session-every: the dialect mooncake has times of its own"),
+    ],
+)
+def test_options_without_use_are_refused(trace, capsys, words, message):
+    status, printed = answered(capsys, trace, *words)
+    assert status == BAD_INPUT
+    assert message in printed.err

@@ -1,8 +1,12 @@
 """What a replay says beyond its rates: gaps, the knee, a loop, sessions, quotas, rounding."""
 
+import re
+
 import pytest
 
 from kvcalc.errors import SettingsError
+from kvcalc.output import render
+from kvcalc.output.hit_picture import picture
 from kvcalc.replay.answer import replay_trace
 from kvcalc.replay.capacities import PerBlock, capacity_of
 from kvcalc.replay.trace import build_trace
@@ -215,5 +219,126 @@ def test_selective_writes_leave_out_what_is_touched_once():
 
 
 def test_exclusive_tiers_cannot_be_written_through():
+    said = {"inclusion": "exclusive", "write": "write_through"}
     with pytest.raises(SettingsError, match="exclusive tiers hold no block twice"):
-        replay_trace(build_trace([[0]]), [1], tiers=(("dram", 3),), inclusion="exclusive")
+        replay_trace(build_trace([[0]]), [1], tiers=(("dram", 3),), **said)
+
+
+def test_one_gib_more_never_brings_more_than_there_is():
+    # A block of a MiB: a GiB more holds all ten, so that it brings all 40 of 50 hits, from any size.
+    result = replay_trace(loop(10, 5), [5], bytes_per_token=2**16)
+    gained = {point.capacity_blocks: point.gained_per_gib for point in result.curve}
+    assert gained[1] == pytest.approx(0.8)
+    assert gained[9] == pytest.approx(0.8)
+    assert gained[10] == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"touch": "head"}, "touch=head, lookup=atomic and oversize=truncate"),
+        ({"lookup": "sequential"}, "touch=tail, lookup=sequential and oversize=truncate"),
+        ({"oversize": "pin"}, "oversize=pin"),
+        ({"oversize": "bypass", "touch": "head"}, "oversize=bypass"),
+    ],
+)
+def test_where_there_is_no_curve_it_says_why(said, why):
+    result = replay_trace(loop(10, 5), [5], **said)
+    assert (result.curve, result.knee) == ((), None)
+    assert f"With {why} a smaller cache can hold blocks that a larger one does not" in result.no_curve
+    shown = " ".join(render(result).split())
+    assert "oversize=thrash has one" in shown
+    assert "the whole curve" not in shown
+    with pytest.raises(SettingsError, match=r"give two capacities or more .with .*oversize=thrash has one"):
+        picture(result, "misses.png")
+
+
+@pytest.mark.parametrize("said", [{}, {"touch": "head", "oversize": "thrash"}])
+def test_where_there_is_a_curve_nothing_is_missing(said):
+    result = replay_trace(loop(10, 5), [5], **said)
+    assert result.curve
+    assert result.no_curve is None
+    assert "and the whole curve" in " ".join(render(result).split())
+
+
+def test_tiers_and_quotas_say_what_they_mean():
+    trace = build_trace([[0], [1]] * 5, 16, tenants=["a", "b"] * 5)
+    said = {"tiers": (("dram", 4),), "inclusion": "exclusive", "write": "write_back", "quota": "hard"}
+    lines = replay_trace(trace, [2], **said).assumptions
+    assert "inclusion=exclusive: a block is in one tier alone, so that tiers add up" in lines
+    assert "write=write_back: a block goes to the next tier when the faster one evicts it" in lines
+    assert any(line.startswith("quota=hard: a tenant has its part alone") for line in lines)
+    assert not any(line.startswith(("inclusion", "quota")) for line in replay_trace(trace, [2]).assumptions)
+
+
+def test_a_tier_that_adds_nothing_is_warned_of():
+    warned = "dram: 4 blocks are no more than the 5 of a faster tier"
+    tiers = (("dram", 4), ("nvme", 9))
+    found = replay_trace(loop(10, 5), [5], tiers=tiers)
+    assert sum(line.startswith(warned) for line in found.warnings) == 1
+    assert [part.hit_tokens for row in found.rows for part in row.tiers if part.tier == "dram"] == [0]
+    assert not any("adds nothing" in line for line in replay_trace(loop(10, 5), [3], tiers=tiers).warnings)
+    apart = replay_trace(loop(10, 5), [5], tiers=tiers, inclusion="exclusive", write="write_back")
+    assert not any("adds nothing" in line for line in apart.warnings)
+
+
+@pytest.mark.parametrize("size", [5, 10**7])
+def test_tiers_leave_the_table_a_row_for_each_policy(size):
+    trace = build_trace([[block] for block in range(60)] * 3, 512, tenants=["a", "b"] * 90)
+    tiers = tuple(
+        (name, f"{n * size} blocks") for name, n in (("dram", 20), ("nvme", 300), ("object", 4_000))
+    )
+    said = {"tiers": tiers, "quota": "floor", "bytes_per_token": 131_072, "policies": ["arc"]}
+    shown = render(replay_trace(trace, [size, 7 * size], **said)).splitlines()
+    start = next(
+        place for place, line in enumerate(shown) if line.split()[:3] == ["capacity", "policy", "hits"]
+    )
+    rows = shown[start + 1 : start + 14]
+    assert all("%" in row for row in rows)
+    assert [row.startswith("  (1) ") for row in rows].count(True) == 1
+    assert [row.startswith("  (2) ") for row in rows].count(True) == 1
+    assert sum("lru, tiers" in row for row in rows) == 2
+    assert f"  (1) largest of {size} blocks, {20 * size} blocks" in "\n".join(shown)
+
+
+def test_a_shared_prefix_that_the_ids_rule_out_is_refused():
+    trace = build_trace([[0, 7, 8, 1], [0, 7, 8, 2], [0, 7, 8]], 16, input_tokens=[64, 64, 48])
+    assert replay_trace(trace, [9], refine=4, shared_prefix=48).rows
+    with pytest.raises(SettingsError, match=r"--shared-prefix: 49 tokens, .* all requests share 48 at most"):
+        replay_trace(trace, [9], refine=4, shared_prefix=49)
+    other = build_trace([[0, 1], [2, 3]], 16, input_tokens=[32, 32])
+    with pytest.raises(SettingsError, match="all requests share 15 at most"):
+        replay_trace(other, [9], refine=4, shared_prefix=16)
+
+
+def test_tiers_in_python_are_texts_or_pairs():
+    said = {"inclusion": "exclusive"}
+    texts = replay_trace(loop(10, 5), [5], tiers=["dram=20 blocks"], **said)
+    assert texts.rows == replay_trace(loop(10, 5), [5], tiers=[["dram", "20 blocks"]], **said).rows
+    assert texts.inputs["write"] == "write_back"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"tiers": ["dram"]}, "tiers: 'dram' is no tier; write"),
+        ({"tiers": [{"dram": 3}]}, "tiers: {'dram': 3} is no tier"),
+        ({"sample": "x"}, "sample: expected a whole number from 1 on, got 'x'"),
+        ({"workers": 0}, "workers: expected a whole number from 1 on, got 0"),
+        ({"capacity": [3]}, "capacity: capacities is its name here"),
+        ({"policy": ["arc"]}, "policy: policies is its name here"),
+        ({"skip_broken": True}, "skip_broken: it is of the file; read it with kvcalc.replay.readers"),
+        ({"model": "llama-3.1-8b"}, "model: pass sizing or bytes_per_token"),
+        ({"tuch": "head"}, "tuch: unknown switch, did you mean 'touch'"),
+        ({"tires": []}, "tires: unknown switch, did you mean 'tiers'"),
+    ],
+)
+def test_what_python_says_wrongly_is_one_line(said, message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        replay_trace(loop(10, 5), [5], **said)
+
+
+@pytest.mark.parametrize("said", ["-5 blocks", "0.5 blocks", "1e3 blocks"])
+def test_parts_of_blocks_are_no_capacity(said):
+    with pytest.raises(SettingsError, match=f"capacity: '{said}' is no whole number of blocks from 1 on"):
+        capacity_of(said, loop(3, 2), None)

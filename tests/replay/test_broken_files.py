@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,6 +32,11 @@ GOOD = row([0, 1], 1024)
         (row([0], 5, output=-1), "output_length: -1 is negative"),
         (row([0, 1.5], 600), "1.5 is neither a whole number nor a text"),
         (row([0, None], 600), "nothing is neither"),
+        (row([True, 2], 600), "block ids: True is neither a whole number nor a text"),
+        (row([7, False], 600), "block ids: False is neither"),
+        (row([[7, True]], 600), "block ids: True is neither"),
+        (row([0, 2**64], 600), "block ids: a number of more than 64 bits; write such ids as texts"),
+        (row([0, -(2**63) - 1], 600), "more than 64 bits"),
         (row([0, [1]], 600), "neither a list of ids nor"),
         (row([[0, 0]], 600), "a run is"),
         (row([[0, 1, 2]], 600), "a list is neither"),
@@ -48,6 +55,18 @@ def test_a_broken_line_is_refused_with_its_number_or_counted(read, line, message
     assert found(trace, "broken_lines").count == 1
     assert found(trace, "broken_lines").lines == (2,)
     assert found(trace, "broken_lines").warning
+
+
+@pytest.mark.parametrize("parser", ["orjson", "json"])
+def test_ids_of_more_than_64_bits_are_refused_by_both_parsers(read, monkeypatch, parser):
+    if parser == "orjson":
+        pytest.importorskip("orjson", reason="the extra orjson is not installed")
+    else:
+        monkeypatch.setattr(stream, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    assert expanded(read([row([2**64 - 1, -(2**63)], 600)])) == [[0, 1]]
+    for wrong in (2**64, -(2**63) - 1, 2**80):
+        with pytest.raises(ProfileError, match="block ids: a number of more than 64 bits"):
+            read([row([5, wrong], 600)])
 
 
 def test_mixed_block_sizes_are_refused_with_the_line(read):
@@ -267,3 +286,35 @@ def test_ids_of_many_scopes_stay_apart_whatever_their_numbers(read):
     assert expanded(read(sessions[1:])) == [[0, 1], [0, 1, 2]]
     small = {"id": "c", "block_size": 64, "requests": [call([5]), call([5, 2**50]), call([5, "x"])]}
     assert expanded(read([small])) == [[0], [0, 1], [0, 2]]
+
+
+@pytest.mark.parametrize("content", [b"# Traces, and what they hold\n", b"\x89PN,G\x00\xff\n", b"one, two\n"])
+def test_what_is_no_table_is_not_called_one(tmp_path, content):
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(ProfileError, match=":1: not valid JSON"):
+        read_trace(str(file))
+    file.write_bytes(b"TIMESTAMP,ContextTokens\n1,2\n")
+    with pytest.raises(ProfileError, match=":1: a table such as CSV"):
+        read_trace(str(file))
+
+
+def piped(tmp_path, lines):
+    """Return a pipe that lines are written into."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    threading.Thread(target=pipe.write_text, args=(content,), daemon=True).start()
+    return str(pipe)
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    path = piped(tmp_path, [GOOD] * 600)
+    assert read_trace(path, told=lambda done, whole: None).requests == 600
+
+
+def test_a_pipe_that_would_have_to_be_read_again_is_refused(tmp_path):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(9)]
+    path = piped(tmp_path, [*lines, row([7], 512, session_id="s0", delay=9)])
+    with pytest.raises(ProfileError, match="a pipe cannot be read again; add --dialect mooncake-delta"):
+        read_trace(path)

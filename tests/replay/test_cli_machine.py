@@ -153,3 +153,10 @@ def test_wrong_questions_are_one_line(trace, options, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_model_that_does_not_fit_is_named_and_no_capacity(trace, capsys):
+    assert run(["replay", trace, "--model", "llama-3.1-405b", "--on", "l40s"]) == 2
+    said = capsys.readouterr().err
+    assert "--on: the KV pool that is left beside the weights has 0 GB" in said
+    assert "the model does not fit" in said

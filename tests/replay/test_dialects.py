@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kvcalc.errors import ProfileError, SettingsError
-from kvcalc.replay.readers import DIALECTS, dialect_named
+from kvcalc.replay.readers import DIALECTS, dialect_named, is_trace, read_trace
 from kvcalc.replay.trace import NOWHERE
 from tests.replay.conftest import expanded, found, row
 
@@ -26,15 +26,39 @@ def test_lengths_can_tell_another_block_size(read):
     assert found(trace, "block_size_from_lengths").count == 16
 
 
-def test_blocks_that_no_size_explains_are_refused_with_their_line(read):
-    with pytest.raises(ProfileError, match=r"trace\.jsonl:2: 3 blocks of 512 tokens for an input of 40"):
+def test_blocks_that_most_lines_contradict_are_refused_with_their_line(read):
+    with pytest.raises(
+        ProfileError, match=r"trace\.jsonl:2: 3 blocks of 512 tokens for an input of 40"
+    ) as said:
         read([row([0, 1], 1024), row([0, 1, 4], 40)])
+    assert "--trace-block" in str(said.value)
 
 
 def test_a_block_size_that_is_named_is_held_against_the_lengths(read):
     assert read([row([0, 1], 100)], block_tokens=64).block_tokens == 64
     with pytest.raises(ProfileError, match="2 blocks of 128 tokens for an input of 100"):
         read([row([0, 1], 100)], block_tokens=128)
+
+
+@pytest.mark.parametrize("said", [None, 512])
+@pytest.mark.parametrize("place", [0, 5, 9])
+def test_one_line_with_too_many_blocks_can_be_left_out(read, said, place):
+    lines = [row([7 * n, 7 * n + 1], 1_000, n, session_id=f"s{n}") for n in range(9)]
+    lines.insert(place, row([100, 101, 102], 600, place, session_id="bad"))
+    message = rf"trace\.jsonl:{place + 1}: 3 blocks of 512 tokens for an input of 600.*--skip-broken counts"
+    with pytest.raises(ProfileError, match=message):
+        read(lines, block_tokens=said)
+    trace = read(lines, skip_broken=True, block_tokens=said)
+    assert (trace.requests, trace.block_tokens, trace.accesses, trace.unique_blocks) == (9, 512, 18, 18)
+    assert "bad" not in trace.sessions
+    assert trace.session.tolist() == list(range(9))
+    assert found(trace, "broken_lines").lines == (place + 1,)
+
+
+def test_a_line_of_another_block_size_is_the_one_that_is_named(read):
+    small = [row(list(range(10 * n, 10 * n + 4)), 60, n) for n in range(6)]
+    with pytest.raises(ProfileError, match=r":4: 2 blocks of 16 tokens for an input of 1,000"):
+        read([*small[:3], row([900, 901], 1_000, 9), *small[3:]])
 
 
 def test_input_without_blocks_is_told(read):
@@ -55,6 +79,23 @@ def test_delta_lines_continue_their_session(read):
     assert trace.input_tokens.tolist() == [16, 16 + 4 + 600, 16]
     assert trace.block_weight.tolist() == [16, 512, 88]
     assert found(trace, "delta").warning
+
+
+@pytest.mark.parametrize("first", [8, 40])
+def test_delta_lines_are_seen_however_many_sessions_begin_before_one_goes_on(read, first):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(first)]
+    lines += [row([100 * one + 1], 512, session_id=f"s{one}", delay=1_000) for one in range(first)]
+    trace = read(lines)
+    assert trace.dialect == "mooncake-delta"
+    assert trace.input_tokens.tolist() == [512] * first + [1_024] * first
+    assert expanded(trace)[first:] == [[one, first + one] for one in range(first)]
+    assert read(lines, dialect="mooncake").input_tokens.tolist() == [512] * 2 * first
+
+
+def test_a_broken_line_before_the_first_delta_is_counted_once(read):
+    lines = [row([100 * one], 512, one, session_id=f"s{one}") for one in range(9)]
+    trace = read([*lines, row([1], -1), row([7], 512, session_id="s0", delay=9)], skip_broken=True)
+    assert (trace.dialect, found(trace, "broken_lines").lines) == ("mooncake-delta", (10,))
 
 
 def test_full_lines_with_a_session_are_no_delta(read):
@@ -180,6 +221,16 @@ def test_ragpulse_ids_are_no_chain_hashes(read):
 def test_a_component_without_a_length_is_refused(read):
     with pytest.raises(ProfileError, match=r"trace\.jsonl:1: .*component 99 has no length"):
         read([rag([1], [99], [30])])
+
+
+@pytest.mark.usefixtures("components")
+def test_a_ragpulse_folder_is_one_trace_and_its_lengths(read, tmp_path):
+    lines = [rag([1, 2], [10, 11], [30]), rag([1, 2], [11, 10], [31], "7")]
+    alone = read(lines, "0_trace.jsonl")
+    folder = read_trace(str(tmp_path))
+    assert (folder.dialect, folder.requests) == ("ragpulse", 2)
+    assert expanded(folder) == expanded(alone)
+    assert is_trace(str(tmp_path))
 
 
 def test_ragpulse_needs_its_lengths(read):
@@ -383,3 +434,14 @@ def test_every_dialect_can_be_named_and_says_what_it_reads():
 def test_what_is_no_trace_of_blocks_is_refused(read, line, message):
     with pytest.raises(ProfileError, match=message):
         read([line])
+
+
+def test_token_lines_that_say_another_length_than_they_have_are_counted(read):
+    lines = [{"input_tok_ids": [1, 2, 3], "input_toks": said} for said in (3, 3, 5)]
+    trace = read(lines)
+    assert trace.input_tokens.tolist() == [3, 3, 3]
+    assert found(trace, "lengths_differ").count == 1
+    assert found(trace, "lengths_differ").warning
+    assert found(read(lines[:2]), "lengths_differ") is None
+    with pytest.raises(ProfileError, match="input_toks: -1 is negative"):
+        read([{"input_tok_ids": [1, 2, 3], "input_toks": -1}])

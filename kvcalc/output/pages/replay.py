@@ -1,5 +1,6 @@
 """The page of `kvcalc replay`: rates by capacity and policy, the curve, and what they say."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kvcalc.output.fields import text
@@ -10,6 +11,8 @@ from kvcalc.output.pages.footer import remarks
 from kvcalc.output.pages.replay_serving import serving_blocks
 from kvcalc.replay.results import HitPoint, ReplayResult, ReplayRow
 
+LONGEST_CAPACITY = 24
+"""Letters of a capacity above which a number stands for it in the tables, and its words below them."""
 MARGINAL_STEPS = 8
 """Points of the curve whose marginal value the page shows."""
 
@@ -50,28 +53,57 @@ def _headline(result: ReplayResult) -> Cell:
 
 def _rows(result: ReplayResult) -> Grid:
     """Return a line a row; its capacity stands where it changes."""
-    other = "hit_rate_blocks" if result.inputs["weight"] == "token" else "hit_rate_tokens"
-    names = ["hit_rate", other, "recomputed_tokens", "evictions"]
-    header = ["capacity", "policy", "hits", "of blocks" if other.endswith("blocks") else "of tokens"]
-    header += ["recomputed", "evictions"]
+    weight = result.inputs["weight"]
+    other, of = ("hit_rate_blocks", "of blocks") if weight == "token" else ("hit_rate_tokens", "of tokens")
+    columns: dict[str, Callable[[ReplayRow], str]] = {"hits": lambda row: text(row, "hit_rate")}
+    if result.sampling is not None:
+        columns["error"] = lambda row: text(row, "sampling_error")
+    columns[of] = lambda row: text(row, other)
+    columns["lost to"] = _gap
+    columns["recomputed"] = lambda row: text(row, "recomputed_tokens").removesuffix(" tokens")
+    columns["evictions"] = lambda row: text(row, "evictions")
     if any(row.capacity_bytes is not None for row in result.rows):
-        names.append("restored_bytes")
-        header.append("restored")
+        columns["restored"] = lambda row: text(row, "restored_bytes")
     lines: list[tuple[Cell | str, ...]] = []
-    last = ""
+    last, labels = "", _labels(result)
     for row in result.rows:
-        size = _capacity(row)
-        figures = (text(row, name).removesuffix(" tokens") for name in names)
-        lines.append(("" if size == last else size, _policy(row), *figures, _gap(row)))
+        size = labels[row.capacity]
+        lines.append(("" if size == last else size, _policy(row), *(show(row) for show in columns.values())))
         last = size
-    header.append("lost to")
-    return grid("", tuple(header), "ll" + "r" * len(names) + "l", lines)
+    align = "ll" + "".join("l" if name == "lost to" else "r" for name in columns)
+    found = grid("", ("capacity", "policy", *columns), align, lines)
+    # What stands last is what a narrow terminal can do without; --format csv has it.
+    return replace(found, wide="narrow", notes=_label_notes(result))
+
+
+def _labels(result: ReplayResult) -> dict[str, str]:
+    """Return what stands for each capacity in a column: its words and its size, or a number for long ones."""
+    sizes = {row.capacity: row for row in result.rows}
+    numbers = {size: place for place, size in enumerate(_long(sizes), start=1)}
+    return {
+        size: f"({numbers[size]}) {_size_of(row)}" if size in numbers else _capacity(row)
+        for size, row in sizes.items()
+    }
+
+
+def _label_notes(result: ReplayResult) -> tuple[str, ...]:
+    """Return the words of the capacities that a number stands for."""
+    sizes = _long(dict.fromkeys(row.capacity for row in result.rows))
+    return tuple(f"({place}) {size}" for place, size in enumerate(sizes, start=1))
+
+
+def _long(capacities: Iterable[str]) -> list[str]:
+    return [size for size in capacities if len(size) > LONGEST_CAPACITY]
+
+
+def _size_of(row: ReplayRow) -> str:
+    return text(row, "capacity_tokens") if row.capacity_bytes is None else text(row, "capacity_bytes")
 
 
 def _capacity(row: ReplayRow) -> str:
     if row.capacity_blocks is None:
         return row.capacity
-    size = text(row, "capacity_tokens") if row.capacity_bytes is None else text(row, "capacity_bytes")
+    size = _size_of(row)
     return row.capacity if size in row.capacity else f"{row.capacity} = {size}"
 
 
@@ -96,19 +128,26 @@ def _tiers(result: ReplayResult) -> tuple[Grid, ...]:
         "written_bytes",
         "evictions",
     )
+    labels = _labels(result)
     lines: list[tuple[Cell | str, ...]] = [
-        (row.capacity, part.tier, text(part, "capacity_blocks"), *(text(part, name) for name in names))
+        (
+            labels[row.capacity],
+            part.tier,
+            text(part, "capacity_blocks"),
+            *(text(part, name).removesuffix(" tokens") for name in names),
+        )
         for row in result.rows
         for part in row.tiers
     ]
     header = ("capacity", "tier", "blocks", "hits", "hit tokens", "restored", "written", "", "evictions")
-    return (grid("Tiers", header, "llrrrrrrr", lines),) if lines else ()
+    return (replace(grid("Tiers", header, "llrrrrrrr", lines), wide="narrow"),) if lines else ()
 
 
 def _tenants(result: ReplayResult) -> tuple[Grid, ...]:
+    labels = _labels(result)
     lines: list[tuple[Cell | str, ...]] = [
         (
-            row.capacity,
+            labels[row.capacity],
             row.quota,
             part.tenant,
             text(part, "quota_blocks"),
@@ -134,7 +173,8 @@ def _marginal(result: ReplayResult) -> tuple[Grid, ...]:
     ]
     unit = "token" if result.load.block_tokens is None else "block"
     last = "one GiB more brings" if known else f"tokens that one {unit} more brings"
-    found = grid("What more capacity brings (LRU, exact)", ("capacity", "hits", last), "rrr", lines)
+    how = "exact" if result.sampling is None else "of the sample"
+    found = grid(f"What more capacity brings (LRU, {how})", ("capacity", "hits", last), "rrr", lines)
     return (replace(found, wide="narrow"),)
 
 
@@ -145,6 +185,8 @@ def _size(point: HitPoint) -> str:
 
 def _says(result: ReplayResult) -> list[Cell | str]:
     lines: list[Cell | str] = []
+    if result.no_curve is not None:
+        lines.append(Cell(f"{result.no_curve}.", "warn"))
     knee, scan, rounding = result.knee, result.scan, result.rounding
     if knee is not None:
         size = text(knee, "capacity_tokens")
@@ -190,13 +232,15 @@ def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
         return ()
     line = (
         f"Estimated from {text(sample, 'rate')} of the blocks, in {text(sample, 'requests')} requests: "
-        f"hit rates of LRU have a standard error of {text(sample, 'error')} at most."
+        f"hit rates are off by a standard error of {text(sample, 'error')} at most (by LRU's)."
     )
     return (Lines("", (Cell(line, "warn"),)),)
 
 
 def _speed(result: ReplayResult) -> str:
+    whole = " and the whole curve" if result.curve else ""
+    rate = human(result.requests_per_second, "1")
     return (
-        f"Replayed in {text(result, 'seconds')}: {text(result, 'requests_per_second')} requests over all "
-        "capacities and policies. More: --format json has every figure and the whole curve."
+        f"Replayed in {text(result, 'seconds')}: {rate} requests a second over all "
+        f"capacities and policies. More: --format json has every figure{whole}."
     )

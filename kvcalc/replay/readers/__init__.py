@@ -5,6 +5,7 @@ from itertools import islice
 
 from kvcalc.errors import ProfileError
 from kvcalc.replay.readers.dialect import Asked
+from kvcalc.replay.readers.ragpulse import of_requests
 from kvcalc.replay.readers.reading import FIRST_LINES, Reading
 from kvcalc.replay.readers.recognise import DIALECTS, dialect_named, recognised
 from kvcalc.replay.readers.stream import CutOffError, Told, files_of, lines, parser
@@ -44,7 +45,7 @@ def is_trace(path: str) -> bool:
     """Tell whether the first lines of a file are of a dialect with block hashes."""
     parse = parser()
     try:
-        first = [parse(line) for _, line in islice(lines(files_of(path)[0]), FIRST_LINES)]
+        first = [parse(line) for _, line in islice(lines(of_requests(files_of(path))[0]), FIRST_LINES)]
         rows = [row for row in first if isinstance(row, Mapping)]
         return bool(rows) and recognised(rows, path) is not None
     except (ProfileError, CutOffError, ValueError, RecursionError):

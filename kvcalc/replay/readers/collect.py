@@ -8,7 +8,7 @@ import numpy as np
 
 from kvcalc.documents import describe
 from kvcalc.records import record
-from kvcalc.replay.readers.chains import Runs, compacted, joined, merged
+from kvcalc.replay.readers.chains import Runs, compacted, joined, kept, merged
 from kvcalc.replay.readers.values import BrokenLineError
 from kvcalc.replay.trace import NOWHERE, runs_of
 
@@ -23,6 +23,8 @@ SHORT_RUN = 1.5
 """Mean blocks of a run below which numbers are taken for hashes, which have no order of their own [1]."""
 MOST_ID = 2**62
 """Numbers from here on are taken for hashes, whose neighbours mean nothing."""
+MOST_NUMBER = 2**64
+"""Numbers from here on have more than 64 bits."""
 MOST_RUN = 2**32
 """Longest run of blocks that is believed [1]."""
 
@@ -56,6 +58,32 @@ class Gathered:
     tenants: tuple[str, ...]
     agent: "NDArray[np.int64] | None"  # None: no agents are nested
     names: tuple[Any, ...] | None  # by id: what the file calls it, where it was numbered here
+
+
+def some_of(found: Gathered, keep: "NDArray[np.bool_]") -> Gathered:
+    """Return those requests alone that `keep` marks, with the sessions and tenants that they name."""
+    session, sessions = _named(found.session[keep], found.sessions)
+    tenant, tenants = _named(found.tenant[keep], found.tenants)
+    return Gathered(
+        runs=merged(compacted(kept(found.runs, keep))),
+        lines=found.lines[keep],
+        input_tokens=found.input_tokens[keep],
+        output_tokens=found.output_tokens[keep],
+        time=found.time[keep],
+        session=session,
+        tenant=tenant,
+        sessions=sessions,
+        tenants=tenants,
+        agent=None if found.agent is None else found.agent[keep],
+        names=None,
+    )
+
+
+def _named(index: "NDArray[np.int64]", names: tuple[str, ...]) -> "tuple[NDArray[np.int64], tuple[str, ...]]":
+    """Give the names that are left new numbers, in their order."""
+    used = np.unique(index[index != NOWHERE])
+    new = np.where(index == NOWHERE, NOWHERE, np.searchsorted(used, index))
+    return new.astype(np.int64), tuple(names[one] for one in used.tolist())
 
 
 class _Numbers(dict[Any, int]):
@@ -208,6 +236,8 @@ def _array(blocks: Any) -> "NDArray[Any]":  # noqa: ANN401 - as parsed
         found = np.array(blocks)
     except (ValueError, OverflowError):
         raise BrokenLineError("block ids: neither a list of ids nor of [first, count]") from None
+    if found.dtype.kind == "i" and found.min() <= 1:
+        _refuse_booleans(blocks)
     if found.ndim == 2 and found.dtype.kind == "i" and found.shape[1] == 2:
         found = found.astype(np.int64)
         if (
@@ -225,6 +255,23 @@ def _array(blocks: Any) -> "NDArray[Any]":  # noqa: ANN401 - as parsed
     ):
         return found.astype(np.int64)
     for block in blocks:
+        if _wide(block):
+            raise BrokenLineError("block ids: a number of more than 64 bits; write such ids as texts")
         if isinstance(block, bool) or not isinstance(block, int | str):
             raise BrokenLineError(f"block ids: {describe(block)} is neither a whole number nor a text")
     return np.empty(len(blocks), object)
+
+
+def _wide(block: Any) -> bool:  # noqa: ANN401 - as parsed
+    """Tell whether a number has more than 64 bits; one JSON parser gives these as floats, rounded."""
+    if isinstance(block, float):
+        return 2 * abs(block) >= MOST_NUMBER
+    return isinstance(block, int) and not -MOST_NUMBER <= 2 * block < 2 * MOST_NUMBER
+
+
+def _refuse_booleans(blocks: list[Any]) -> None:
+    """Refuse true and false, which numpy takes for 1 and 0."""
+    for block in blocks:
+        for one in block if isinstance(block, list) else (block,):
+            if isinstance(one, bool):
+                raise BrokenLineError(f"block ids: {describe(one)} is neither a whole number nor a text")

@@ -31,6 +31,7 @@ class Dialect:
     says: ClassVar[str]  # one line of help
     usual_block: ClassVar[int] = 0  # tokens of a block where the file says nothing; 0: it always says
     numbered: ClassVar[bool] = False  # ids are numbered in the order in which they come
+    free_starts: ClassVar[bool] = False  # sessions have no start times
     free_times: ClassVar[bool] = False  # the unit of its times is not fixed
 
     def __init__(self, asked: Asked, file: Path) -> None:
@@ -47,6 +48,10 @@ class Dialect:
     def matches_any(cls, rows: Sequence[Row]) -> bool:
         """Tell whether the first lines of a file are of this dialect."""
         return any(cls.matches(row) for row in rows)
+
+    def rather(self, row: Row) -> "type[Dialect] | None":
+        """Return another dialect, if a line shows that the file is in it: its first lines fit both."""
+        return None
 
     def requests(self, row: Row) -> Iterable[Request]:
         """Return the requests of one line.

@@ -22,12 +22,35 @@ MILLISECOND = 1e-3
 """[second]"""
 
 
+class Heads:
+    """First blocks of sessions, which every line repeats unless it has only what is new ("delta")."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, object] = {}
+
+    def left_out(self, row: Row) -> bool:
+        """Tell whether a line has a delay since its session's line before, but not that line's blocks."""
+        blocks = row.get("hash_ids")
+        if not isinstance(blocks, list) or not blocks:
+            return False
+        session = str(row.get("session_id"))
+        return self._of.setdefault(session, blocks[0]) != blocks[0] and row.get("delay") is not None
+
+
 class Mooncake(Dialect):
     """One request a line, with all of its blocks."""
 
     name = "mooncake"
     says = "timestamp (ms), input_length, output_length, hash_ids"
     usual_block = 512  # FAST'25, section 4; the released traces
+
+    def __init__(self, asked: Asked, file: Path) -> None:
+        super().__init__(asked, file)
+        self._heads = Heads()
+
+    def rather(self, row: Row) -> type[Dialect] | None:
+        """Return the delta dialect at its first sign: sessions may go on only after many first turns."""
+        return MooncakeDelta if "session_id" in row and self._heads.left_out(row) else None
 
     @classmethod
     def matches(cls, row: Row) -> bool:
@@ -66,15 +89,12 @@ class MooncakeDelta(Mooncake):
     @classmethod
     def matches_any(cls, rows: Sequence[Row]) -> bool:
         """Tell it by the delay since the line before, and by lines that do not repeat that line's blocks."""
-        heads: dict[object, object] = {}
-        for row in rows:
-            if not cls.matches(row) or not isinstance(row["hash_ids"], list):
-                continue
-            session, head = str(row.get("session_id")), row["hash_ids"][:1]
-            if row.get("delay") is not None and heads.get(session, head) != head:
-                return True
-            heads.setdefault(session, head)
-        return False
+        heads = Heads()
+        return any(heads.left_out(row) for row in rows if cls.matches(row))
+
+    def rather(self, row: Row) -> type[Dialect] | None:
+        """Stay with it."""
+        return None
 
     def requests(self, row: Row) -> Iterable[Request]:
         """Return the request with the blocks of its session before its own."""

@@ -26,6 +26,12 @@ LENGTHS = ("1_sys_prompt", "2_passages", "3_history", "4_user_input", "5_web_sea
 """Files beside the trace with the tokens of each component."""
 
 
+def of_requests(files: list[Path]) -> list[Path]:
+    """Return the files of a folder that have requests: all but those that give components their tokens."""
+    beside = [file for file in files if file.name.partition(".")[0] in LENGTHS]
+    return files if len(beside) < len(LENGTHS) else [file for file in files if file not in beside]
+
+
 class RagPulse(Dialect):
     """One request a line, as components with a length each."""
 

@@ -5,19 +5,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kvcalc.errors import ProfileError, SettingsError
 from kvcalc.replay.readers.chains import chained
-from kvcalc.replay.readers.collect import Collector, Gathered
+from kvcalc.replay.readers.collect import Collector, Gathered, some_of
 from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.findings import SHOWN_LINES, both_rates, findings_of
+from kvcalc.replay.readers.ragpulse import of_requests
 from kvcalc.replay.readers.recognise import recognised
-from kvcalc.replay.readers.sizes import block_tokens_of
+from kvcalc.replay.readers.sizes import Sizes, block_tokens_of
 from kvcalc.replay.readers.stream import MOST_LINE, CutOffError, Told, files_of, lines, parser
 from kvcalc.replay.readers.values import BrokenLineError
 from kvcalc.replay.trace import Finding, Trace
 
 FIRST_LINES = 8
 """Lines that are looked at to recognise a dialect [1]."""
+
+
+class _OtherDialectError(Exception):
+    """A line shows that the file is in another dialect than its first lines seemed to be."""
+
+    def __init__(self, kind: type[Dialect]) -> None:
+        super().__init__(kind.name)
+        self.kind = kind
 
 
 class Reading:
@@ -31,9 +42,18 @@ class Reading:
         self.cut: str | None = None
 
     def trace(self) -> Trace:
-        """Return the trace."""
-        for file in files_of(self.path):
-            self._file(file)
+        """Return the trace; from its first line again where a later one shows that its dialect is another."""
+        try:
+            for file in of_requests(files_of(self.path)):
+                self._file(file)
+        except _OtherDialectError as other:
+            given = Path(self.path).expanduser()
+            if not (given.is_file() or given.is_dir()):
+                raise ProfileError(
+                    f"{self.path}: its lines are {other.kind.name}, and a pipe cannot be read again; add "
+                    f"--dialect {other.kind.name}"
+                ) from None
+            return Reading(self.path, other.kind, self.asked, self.told).trace()
         if self.reader is None:
             number, text = self.broken[0] if self.broken else (1, "the file is empty")
             raise ProfileError(f"{self.path}:{number}: no request can be read: {text}")
@@ -69,6 +89,10 @@ class Reading:
                 raise SettingsError(
                     f"--time-unit: the dialect {kind.name} has a unit of its own; leave it out"
                 )
+            if self.asked.session_every and not kind.free_starts:
+                raise SettingsError(
+                    f"--session-every: the dialect {kind.name} has times of its own; leave it out"
+                )
             self.reader, self.into = kind(self.asked, file), Collector(kind.numbered)
         for number, row in first:
             self._take(self.reader, file, number, row)
@@ -77,6 +101,9 @@ class Reading:
         try:
             if not isinstance(row, Mapping):
                 raise BrokenLineError("not a JSON object")
+            other = None if self.kind is not None else reader.rather(row)
+            if other is not None:
+                raise _OtherDialectError(other)
             self.into.add(number, reader.requests(row))
         except BrokenLineError as error:
             self._problem(file, number, str(error))
@@ -99,7 +126,7 @@ class Reading:
             try:
                 row = parse(line)
             except (ValueError, RecursionError) as error:
-                if number == 1 and b"," in line and not line.lstrip().startswith((b"{", b"[")):
+                if number == 1 and _is_header(line):
                     raise ProfileError(
                         f"{file}:1: a table such as CSV has lengths but no block hashes: what a cache "
                         "hits cannot be known from it"
@@ -139,7 +166,9 @@ class Reading:
         size, sized = 0, ()  # type: int, tuple[Finding, ...]
         if weights is None:
             stated = reader.stated or self.asked.block_tokens
-            size, sized = block_tokens_of(found, reader.usual_block, stated, self.path)
+            sizes = block_tokens_of(found, reader.usual_block, stated, self.path)
+            size, sized = sizes.block_tokens, sizes.findings
+            found = self._fitting(found, sizes)
         chains = chained(found.runs)
         if weights is not None and chains.component is not None:
             weights = weights[chains.component]
@@ -164,6 +193,14 @@ class Reading:
         )
         return replace(trace, findings=(*both_rates(trace), *trace.findings))
 
+    def _fitting(self, found: Gathered, sizes: Sizes) -> Gathered:
+        """Return the requests whose blocks fit their lengths; others are refused, or counted."""
+        for request in np.flatnonzero(sizes.wrong).tolist():
+            text = f"{sizes.problem(found, request)}, though most lines fit that size"
+            self._problem(Path(self.path), int(found.lines[request]), text)
+        self.broken.sort()
+        return some_of(found, ~sizes.wrong) if sizes.wrong.any() else found
+
     def _lost(self) -> tuple[Finding, ...]:
         found = []
         if self.cut is not None:
@@ -176,6 +213,19 @@ class Reading:
             shown = tuple(line for line, _ in self.broken[:SHOWN_LINES])
             found.append(Finding("broken_lines", len(self.broken), said, shown, warning=True))
         return tuple(found)
+
+
+def _is_header(line: bytes) -> bool:
+    """Tell whether a line names the columns of a table: words between commas, without sentences.
+
+    >>> _is_header(b"TIMESTAMP,ContextTokens,GeneratedTokens"), _is_header(b"# Traces, and what they hold")
+    (True, False)
+    """
+    try:
+        text = line.decode().strip()
+    except UnicodeDecodeError:
+        return False
+    return "," in text and ", " not in text and text.isprintable() and text[0] not in "{[#"
 
 
 def _batch(row: Any) -> Any:  # noqa: ANN401 - as parsed

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvcalc.errors import ProfileError
+from kvcalc.records import record
 from kvcalc.replay.readers.collect import Gathered
 from kvcalc.replay.trace import Finding
 
@@ -26,35 +27,71 @@ def too_many(blocks: "NDArray[np.int64]", tokens: "NDArray[np.int64]", size: int
     return tokens <= (blocks - 1) * size
 
 
-def block_tokens_of(
-    found: Gathered, usual: int, stated: int | None, path: str
-) -> tuple[int, tuple[Finding, ...]]:
+@record
+class Sizes:
+    """Tokens of a block, and the requests whose blocks contradict their length."""
+
+    block_tokens: int
+    wrong: "NDArray[np.bool_]"  # by request
+    findings: tuple[Finding, ...] = ()
+
+    def problem(self, found: Gathered, request: int) -> str:
+        """Return what is wrong with a request."""
+        blocks, tokens = _blocks_of(found)[request], found.input_tokens[request]
+        return f"{blocks:,} blocks of {self.block_tokens:,} tokens for an input of {tokens:,}"
+
+
+def block_tokens_of(found: Gathered, usual: int, stated: int | None, path: str) -> Sizes:
     """Return the tokens of a block: what was `stated`, or the `usual` size, or what the lengths say.
+
+    Requests that contradict it are marked where most others prove it.
 
     Raises
     ------
     ProfileError
-        If blocks contradict the lengths; names the line.
+        If the blocks of most requests contradict their lengths; names a line.
     """
-    blocks = np.diff(np.concatenate(([0], np.cumsum(found.runs.blocks)))[found.runs.start])
-    tokens = found.input_tokens
+    blocks, tokens = _blocks_of(found), found.input_tokens
     size = stated or usual
-    fits = (blocks == 0) | fitting_rows(blocks, tokens, size)
-    if fits.all():
-        return size, ()
+    none = np.zeros(len(tokens), bool)
+    misfits = {one: ~_fit(blocks, tokens, one) for one in dict.fromkeys((size, *CANDIDATES))}
+    if not misfits[size].any():
+        return Sizes(size, none)
     if stated is None:
-        good = [one for one in CANDIDATES if ((blocks == 0) | fitting_rows(blocks, tokens, one)).all()]
+        good = [one for one in CANDIDATES if not misfits[one].any()]
         if len(good) == 1:
-            text = (
-                f"A block has {good[0]:,} tokens: the file does not say so, but its lengths fit no other "
-                f"size (usual for this dialect are {usual:,})."
-            )
-            return good[0], (Finding("block_size_from_lengths", good[0], text),)
+            return Sizes(good[0], none, (_from_lengths(good[0], usual),))
     wrong = (blocks > 0) & too_many(blocks, tokens, size)
     if not wrong.any():
-        return size, ()
+        return Sizes(size, none)
+    most = int((blocks > 0).sum()) / 2
+    if stated is None:
+        best = min(misfits, key=lambda one: int(misfits[one].sum()))
+        if best != size and int(misfits[best].sum()) < most:
+            return Sizes(best, misfits[best], (_from_lengths(best, usual, most=True),))
+    if int(wrong.sum()) < most:
+        return Sizes(size, wrong)
     place = int(np.flatnonzero(wrong)[0])
     raise ProfileError(
-        f"{path}:{found.lines[place]}: {blocks[place]:,} blocks of {size:,} tokens for an input of "
-        f"{tokens[place]:,}; name the file's block size with --trace-block"
+        f"{path}:{found.lines[place]}: {Sizes(size, wrong).problem(found, place)}, as in half of the "
+        "lines or more; name the file's block size with --trace-block"
     )
+
+
+def _blocks_of(found: Gathered) -> "NDArray[np.int64]":
+    before: NDArray[np.int64] = np.concatenate(([0], np.cumsum(found.runs.blocks)))
+    return np.diff(before[found.runs.start])
+
+
+def _fit(blocks: "NDArray[np.int64]", tokens: "NDArray[np.int64]", size: int) -> "NDArray[np.bool_]":
+    fits: NDArray[np.bool_] = (blocks == 0) | fitting_rows(blocks, tokens, size)
+    return fits
+
+
+def _from_lengths(size: int, usual: int, most: bool = False) -> Finding:
+    whose = "most of its lengths fit" if most else "its lengths fit"
+    text = (
+        f"A block has {size:,} tokens: the file does not say so, but {whose} no other "
+        f"size (usual for this dialect are {usual:,})."
+    )
+    return Finding("block_size_from_lengths", size, text)

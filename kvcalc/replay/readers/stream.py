@@ -55,6 +55,8 @@ def lines(file: Path, told: Told | None = None) -> Iterator[tuple[int, bytes]]:
     """
     try:
         with file.open("rb") as raw:
+            # A pipe has neither a size nor a place, so that nothing can be told of it.
+            told = told if raw.seekable() else None
             size = os.fstat(raw.fileno()).st_size
             source = _opened(raw, file)
             number = 0

@@ -20,6 +20,8 @@ BYTES_PER_TOKEN = 4
 
 TOKENS = ("input_tok_ids", "input_token_ids", "prompt_token_ids", "input_ids", "token_ids", "tokens")
 TEXTS = ("input", "prompt", "text", "messages")
+INPUT_COUNTS = ("input_toks", "input_length")
+"""Names under which a line may say how many ids it has."""
 OUTPUT_TOKENS = ("output_tok_ids", "output_token_ids", "output_ids")
 OUTPUT_TEXTS = ("output", "completion", "response")
 TIMES = {"arrival_time_ns": "ns", "timestamp_us": "us", "timestamp_ms": "ms", "arrival": "", "timestamp": ""}
@@ -77,6 +79,7 @@ class Tokens(Dialect):
         super().__init__(asked, file)
         self.stated = asked.block_tokens or USUAL_BLOCK
         self._clock = Clock(asked.time_unit)
+        self._differing = 0
 
     @classmethod
     def matches(cls, row: Row) -> bool:
@@ -90,6 +93,8 @@ class Tokens(Dialect):
         if not all(_is_id(one) for one in ids):
             wrong = next(one for one in ids if not _is_id(one))
             raise BrokenLineError(f"{key}: {describe(wrong)} is no token id")
+        said = next((whole(row, key) for key in INPUT_COUNTS if row.get(key) is not None), len(ids))
+        self._differing += said != len(ids)
         size = self.stated or USUAL_BLOCK
         content = np.array(ids, np.int64).tobytes()
         output = next((len(listed(row, key)) for key in OUTPUT_TOKENS if key in row), None)
@@ -105,7 +110,14 @@ class Tokens(Dialect):
     def findings(self) -> tuple[Finding, ...]:
         """Tell the block size, which the file does not have."""
         text = f"Token ids are hashed here in blocks of {self.stated} (--trace-block)."
-        return (Finding("hashed_here", self.stated or 0, text), *self._clock.findings())
+        found = [Finding("hashed_here", self.stated or 0, text), *self._clock.findings()]
+        if self._differing:
+            text = (
+                f"Requests that say another number of input tokens than they have ids: {self._differing:,}; "
+                "the ids count here."
+            )
+            found.append(Finding("lengths_differ", self._differing, text, warning=True))
+        return tuple(found)
 
 
 class Texts(Dialect):

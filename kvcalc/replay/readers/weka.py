@@ -52,6 +52,7 @@ class Weka(Dialect):
     name = "weka"
     says = "id, block_size, hash_id_scope, requests [t, in, out, hash_ids, ... or nested requests]"
     usual_block = USUAL_BLOCK
+    free_starts = True
 
     def __init__(self, asked: Asked, file: Path) -> None:
         super().__init__(asked, file)
