@@ -22,8 +22,8 @@ def page() -> str:
         "where it is installed (extra `fast`).",
         prose(
             "Figure 9 of Mooncake's FAST'25 paper is replayed with `kvcalc replay "
-            "mooncake_conversation_trace.jsonl --refine 16 --shared-prefix 880 --touch head --oversize thrash`"
-            ", and that of its synthetic trace without a shared prefix."
+            "mooncake_conversation_trace.jsonl --refine 16 --shared-prefix 880 --touch head "
+            "--oversize thrash`, and that of its synthetic trace without a shared prefix."
         ),
         "## Dialects",
         table(["`--dialect`", "what a line has", "tokens of a block"], _dialects(), "lll"),

@@ -104,7 +104,8 @@ def _capacity(row: ReplayRow) -> str:
     if row.capacity_blocks is None:
         return row.capacity
     size = _size_of(row)
-    return row.capacity if size in row.capacity else f"{row.capacity} = {size}"
+    said = size.replace(",", "") in row.capacity.replace(",", "")
+    return row.capacity if said else f"{row.capacity} = {size}"
 
 
 def _policy(row: ReplayRow) -> str:
