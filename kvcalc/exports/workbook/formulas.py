@@ -20,6 +20,8 @@ LONGEST = 260
 _SHORT = 14  # a formula this short is written again wherever it is needed
 _LONGEST_WORD = 250  # signs of one text in a formula; programs take 255
 
+_NUMBERS_ALONE = frozenset(("add", "sub", "mul", "div", "pow", "neg", "abs", "floor", "ceil", "exp"))
+
 Spell = Callable[[Node], str]
 
 _BETWEEN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^", "lt": "<", "eq": "="}
@@ -191,6 +193,9 @@ def _is_risky(node: Node, blank: Mapping[Node, bool]) -> bool:
     if node.op in ("if", "blank", "eq", "const", "input", "and", "or", "not"):
         return False
     if any(arg.kind == MAYBE and arg.op != "input" for arg in node.args):
+        return True
+    # Where a sheet hands on a blank input it is a word without letters, of which programs make no number.
+    if node.op in _NUMBERS_ALONE and any(_may_be_blank(arg) for arg in node.args):
         return True
     if node.op == "div":
         return blank[node.args[1]] or not node.args[1].bounds.positive
