@@ -25,10 +25,6 @@ from kvcalc.replay.trace import NOWHERE, Finding, Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CONVERSATION_PREFIX = 880
-"""Tokens that all requests of Mooncake's conversation trace share [token].  Fitted to the point at 10^5
-tokens of figure 9 (FAST'25); 55 blocks of 16, and just below the shortest request (891 tokens)."""
-
 SEED = 1
 """Seed of rule 3; results do not hang on it."""
 
@@ -40,7 +36,7 @@ def refined(trace: Trace, block_tokens: int, shared_prefix: int = 0, seed: int =
     ----------
     trace : in coarser blocks, in the order of its replay
     block_tokens : a divisor of the trace's own [token]
-    shared_prefix : tokens that all requests have in common [token]; `CONVERSATION_PREFIX` for that trace
+    shared_prefix : tokens that all requests have in common [token]; 880 for Mooncake's conversation trace
 
     Raises
     ------

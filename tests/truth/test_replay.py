@@ -16,7 +16,7 @@ from kvcalc.replay.depths import depths_of
 from kvcalc.replay.outcome import Case
 from kvcalc.replay.policies import policy
 from kvcalc.replay.readers import read_trace
-from kvcalc.replay.refine import CONVERSATION_PREFIX, refined
+from kvcalc.replay.refine import refined
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.stream import stream_of, take
 from kvcalc.replay.tenants import Quotas, alone, parts_of
@@ -60,11 +60,15 @@ def replayed(trace, capacity, name="lru", semantics=None):
     return hit / asked, found.hit_blocks[counted].sum() / stream.blocks[counted].sum(), hit
 
 
+CONVERSATION_PREFIX = 880
+"""Tokens that all requests of Mooncake's conversation trace share [token].  Fitted to the point at 10^5
+tokens of figure 9 (FAST'25); 55 blocks of 16, and just below the shortest request (891 tokens)."""
+
 FIGURE_9 = 10  # capacities that are compared; the two beyond repeat the last value
 
 
 @pytest.mark.parametrize(
-    ("name", "prefix", "within"), [("conversation", CONVERSATION_PREFIX, 0.0015), ("synthetic", 0, 0.004)]
+    ("name", "prefix", "within"), [("conversation", CONVERSATION_PREFIX, 0.001), ("synthetic", 0, 0.004)]
 )
 @pytest.mark.parametrize("seed", [1, 2])
 def test_figure_9_of_fast_25(truth, trace, name, prefix, within, seed):
@@ -89,18 +93,37 @@ def test_generated_tokens_would_raise_figure_9(trace):
     stream = stream_of(split, Semantics(output="cached"))
     found = policy("infinite")(Case(stream, 1, Semantics()))
     rate = found.hit_tokens[stream.counted].sum() / stream.trace.input_tokens[stream.counted].sum()
-    assert rate == pytest.approx(0.4096, abs=2e-3)
+    assert rate == pytest.approx(0.4096, abs=2e-3)  # "about" there: made with another seed and other splits
 
 
-def test_the_seven_rows_of_llmtrafficlens(truth, trace):
-    # At 4,194,304 tokens this replay has 18.74 % where 18.8 is printed (two blocks more would give 18.77);
-    # the other six rows are equal to the printed digit.
+ROW_THAT_DIFFERS = 4_194_304
+"""Tokens of the row of llmtrafficlens that is missed: 18.74 % here where 18.8 is printed."""
+
+
+def rows_of_llmtrafficlens(truth, trace):
+    """Yield the capacity of each row, the hit rate here and the printed one, in percent."""
     rows = truth["llmtrafficlens_conversation"]
     last_half = Semantics(touch="head", oversize="thrash", warmup=0.5)
     for tokens, percent in zip(rows["capacity"], rows["percent"], strict=True):
         name, blocks = ("infinite", 1) if tokens is None else ("lru", tokens // 512)
-        rate, _, _ = replayed(trace("conversation"), blocks, name, last_half)
-        assert 100 * rate == pytest.approx(percent, abs=0.07 if tokens == 4_194_304 else 0.05), tokens
+        yield tokens, 100 * replayed(trace("conversation"), blocks, name, last_half)[0], percent
+
+
+def test_six_of_the_seven_rows_of_llmtrafficlens_are_equal_to_the_printed_digit(truth, trace):
+    for tokens, rate, percent in rows_of_llmtrafficlens(truth, trace):
+        assert tokens == ROW_THAT_DIFFERS or rate == pytest.approx(percent, abs=0.05), tokens
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="18.74 % where 18.8 is printed; two blocks more would give 18.77, and no variant of touch, "
+    "insertion or split that was tried fits all seven rows",
+)
+def test_the_seventh_row_of_llmtrafficlens_is_equal_too(truth, trace):
+    ((_, rate, percent),) = [
+        row for row in rows_of_llmtrafficlens(truth, trace) if row[0] == ROW_THAT_DIFFERS
+    ]
+    assert rate == pytest.approx(percent, abs=0.05)
 
 
 def test_block_lru_of_a_third_party(truth, trace):
