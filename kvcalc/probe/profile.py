@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from kvcalc.errors import ProfileError
 from kvcalc.probe.derive import link_rate
+from kvcalc.probe.profile_disk import disk_reads
 from kvcalc.probe.profile_entries import (
     BEFORE,
     Entry,
@@ -243,22 +244,20 @@ class _Writer:
         return {"host": {"capacity": capacity, "bandwidth": bandwidth}}
 
     def _storage(self) -> Entry:
-        rows = [row for row in self.result.measurements if row.test == "Z1" and usable(row) and row.bandwidth]
-        if not rows:
+        reads = disk_reads(self.result.measurements)
+        if reads.large is None:
             return {}
-        best = max(rows, key=lambda row: float(row.bandwidth or 0))
-        note = f"direct reads of {best.chunk_bytes:.0f} B, {best.in_flight:g} at once"
-        found: Entry = {"bandwidth": self._measured(best, note=note)}
-        small = [row for row in rows if row.chunk_bytes == min(each.chunk_bytes for each in rows)]
-        if small:
-            one = min(small, key=lambda row: row.in_flight)
+        note = f"direct reads of {reads.large.chunk_bytes:.0f} B, {reads.large.in_flight:g} at once"
+        found: Entry = {"bandwidth": self._measured(reads.large, note=note)}
+        one, most = reads.alone, reads.small
+        if one is not None:
             entry = self._said(
                 time_text(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B"
             )
             if one.median_range is not None:
                 entry["range"] = around(one.median, one.median_range, time_text)
             found["latency"] = entry
-            most = max(small, key=lambda row: float(row.bandwidth or 0))
+        if most is not None:
             count = f"{float(most.bandwidth or 0) / float(most.chunk_bytes):.6g}/s"
             found["iops"] = self._said(
                 count, "measured", f"of {most.chunk_bytes:.0f} B, {most.in_flight:g} at once"
