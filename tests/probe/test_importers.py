@@ -72,7 +72,33 @@ def test_the_json_of_fio_is_read():
     assert small.median == pytest.approx(4096 / 2867200000)
 
 
+@pytest.mark.parametrize(
+    ("name", "unit", "rate"),
+    [
+        ("nvbandwidth-v0.10.txt", "MB/s", 55.36e6),
+        ("nvbandwidth-v0.10.txt", "GiB/s", 55.36 * 2**30),
+        ("nvbandwidth.json", "GiB/s", 55.3142 * 2**30),
+    ],
+)
+def test_cells_are_in_the_unit_that_their_matrix_names(name, unit, rate, tmp_path):
+    file = tmp_path / name
+    file.write_text((DATA / name).read_text(encoding="utf-8").replace("(GB/s)", f"({unit})"))
+    assert rates(imported(str(file)))[("h2d.pinned", 0, 2.0**29)] == pytest.approx(rate)
+
+
 BROKEN = {
+    "a unit of the text": (
+        "nvbandwidth-v0.10.txt",
+        "bandwidth (GB/s)",
+        "bandwidth (apples/s)",
+        ":9: 'apples/s' is no unit of a bandwidth",
+    ),
+    "a unit of the JSON": (
+        "nvbandwidth.json",
+        "GPU(column) bandwidth (GB/s)",
+        "GPU(column) bandwidth (GHz/s)",
+        ":10: 'GHz/s' is no unit of a bandwidth",
+    ),
     "a word instead of a rate": (
         "nvbandwidth-two-gpus.txt",
         " 0     55.31     55.28",
