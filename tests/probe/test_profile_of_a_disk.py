@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kvcalc.probe.imported import imported
+from kvcalc.probe.imported import _left_out, imported
 from kvcalc.probe.profile_disk import disk_reads
 
 KIB, MIB = 2**10, 2**20
@@ -56,6 +56,9 @@ def test_one_read_at_a_time_tells_the_latency(fio, tmp_path):
 def test_small_blocks_tell_no_bandwidth(fio):
     result = imported(str(fio(job(4 * KIB, 16, 512_000_000))))
     assert disk_reads(result.measurements).large is None
+    assert list(_left_out(result)) == [
+        "the profile has no disk: reads of less than 128 KiB do not tell its bandwidth"
+    ]
 
 
 def test_the_rate_is_that_of_the_largest_reads(fio, tmp_path):

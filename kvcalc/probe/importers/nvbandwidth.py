@@ -237,6 +237,8 @@ def _json(text: str, name: str) -> Imported:
     if not isinstance(cases, list):
         error = f": {top['error']!s:.80}" if "error" in top else ""
         refuse(name, line_of(text, '"nvbandwidth"'), f"nvbandwidth.testcases: expected a list{error}")
+    if not cases:
+        refuse(name, line_of(text, '"testcases"'), "nvbandwidth.testcases: empty; no test has run")
     matrices: list[Matrix] = []
     notes: list[str] = []
     for case in cases:
