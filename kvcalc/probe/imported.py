@@ -11,7 +11,7 @@ from kvcalc.errors import ProfileError, SettingsError
 from kvcalc.probe import environment as surroundings
 from kvcalc.probe.asked import known_name
 from kvcalc.probe.derive import derived_of
-from kvcalc.probe.files import check_target, write_evidence
+from kvcalc.probe.files import check_apart, check_target, write_evidence
 from kvcalc.probe.importers import fio, nvbandwidth
 from kvcalc.probe.importers.rows import Imported
 from kvcalc.probe.profile import profile_of, text_of
@@ -50,6 +50,7 @@ def imported(
     for target, option in ((evidence, "--evidence"), (profile, "--profile")):
         if target is not None:
             check_target(target, option)
+    check_apart({"--evidence": evidence, "--profile": profile})
     result = _result(_read(read_text(Path(file).expanduser(), MOST_BYTES), file))
     if profile is not None:
         result = _with_profile(result, file, profile, base)
