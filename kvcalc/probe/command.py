@@ -1,6 +1,7 @@
 """`kvcalc probe` as both of its doors call it: find devices, measure, write both files."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,11 +52,14 @@ def probe(
         devices = Devices((), ()) if options.host_only else find()
     chosen, missing = _chosen(options, devices), devices.missing
 
+    kept: list[str] = []
+
     def keep(so_far: ProbeResult) -> None:
         if places.evidence is not None:
             write_evidence(places.evidence, so_far)
+            kept[:] = [places.evidence]
 
-    with _terminated():
+    with _terminated(), _told_partial(kept):
         run = Run(options, chosen, missing, devices.torch, devices.driver, tell, keep)
         result = run.result()
         keep(result)
@@ -160,6 +164,19 @@ def _terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _told_partial(kept: Sequence[str]) -> Iterator[None]:
+    """Say on stderr, where a probe is ended early, that its file is only a part."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if sys.stderr is not None:
+            after = "\n" if sys.stderr.isatty() else ""  # of the line that shows progress
+            for path in kept:
+                sys.stderr.write(f"{after}kvcalc: ended early; {path} is partial (complete: false)\n")
+        raise
 
 
 EXIT_OK, EXIT_FAILED, EXIT_NO_DEVICE, EXIT_MISMATCH = 0, 1, 3, 4

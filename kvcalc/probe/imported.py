@@ -117,7 +117,8 @@ def _left_out(result: ProbeResult) -> Iterator[str]:
     """Say that a disk was read in blocks that tell no rate."""
     reads = disk_reads(result.measurements)
     if reads.large is None and reads.small is not None:
-        yield f"the profile has no disk: reads of less than {LARGE_READ // 2**10} KiB do not tell its bandwidth"
+        least = f"{LARGE_READ // 2**10} KiB"
+        yield f"the profile has no disk: reads of less than {least} do not tell its bandwidth"
 
 
 def _device(index: int, name: str) -> DeviceFacts:

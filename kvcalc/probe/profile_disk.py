@@ -7,7 +7,7 @@ from kvcalc.probe.session import usable
 from kvcalc.records import record
 
 LARGE_READ = 128 * 2**10
-"""Smallest read whose rate is taken for that of large reads [byte]: chosen; below, requests limit the rate."""
+"""Smallest read whose rate is that of large reads [byte]: chosen; below, requests limit the rate."""
 SMALL_READ = 16 * 2**10
 """Largest read whose time alone is taken for a latency [byte]: chosen; beyond, moving its bytes shows."""
 
@@ -27,9 +27,7 @@ def disk_reads(rows: Sequence[Measurement]) -> DiskReads:
     The time of one of many reads under way is no latency: it is the reciprocal of their number per second.
     """
     reads = [
-        row
-        for row in rows
-        if row.test == "Z1" and row.direction == "read" and row.bandwidth and usable(row)
+        row for row in rows if row.test == "Z1" and row.direction == "read" and row.bandwidth and usable(row)
     ]
     large = [row for row in reads if row.chunk_bytes >= LARGE_READ]
     small = [row for row in reads if row.chunk_bytes <= SMALL_READ]

@@ -61,4 +61,6 @@ def is_measured(part: Mapping[str, Any]) -> bool:
     """Tell whether any value of a profile was measured by the probe that wrote it."""
     if part.get("kind") == "measured":
         return part.get("from") == PROBE
-    return any(is_measured(item) for name, item in part.items() if name != "before" and isinstance(item, dict))
+    return any(
+        is_measured(item) for name, item in part.items() if name != "before" and isinstance(item, dict)
+    )

@@ -1,8 +1,8 @@
 """Output of NVIDIA's nvbandwidth, as text or JSON, versions 0.4 to 0.10.
 
-Cells are in the unit that the description of their matrix ends with, GB/s of 10^9 bytes; N/A stands where a pair has no path.  Tests that the machine cannot do are
-waived and have no matrix.  The bidirectional tests report the one direction that their name begins with,
-while the other one is busy.
+Cells are in the unit that the description of their matrix ends with, GB/s of 10^9 bytes; N/A stands where a
+pair has no path.  Tests that the machine cannot do are waived and have no matrix.  The bidirectional tests
+report the one direction that their name begins with, while the other one is busy.
 """
 
 import json
