@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,13 @@ def test_a_link_keeps_pointing_and_a_device_is_written_through(tmp_path):
     assert (tmp_path / "real.txt").read_text() == "new"
     write_text(os.devnull, "gone")
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_a_device_that_never_ends_is_read_up_to_the_limit_alone():
+    code = (
+        "import resource\nfrom pathlib import Path\nfrom kvcalc.documents import read_text\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))\nread_text(Path('/dev/zero'), 2**20)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "ProfileError: /dev/zero: larger than 1 MiB" in done.stderr

@@ -100,8 +100,11 @@ profile shows every verdict with the values before and with the measured ones, a
 
 _TOOLS = """`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A
 cells, waived tests, CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it writes a
-calibrated profile. A broken file is refused with its line. `kvcalc probe compare A B` says which
-figures of two evidence files differ by more than both intervals allow."""
+calibrated profile. A disk's rate is that of its largest reads (128 KiB or more), its latency that of
+reads of at most 16 KiB with one under way; what the file lacks is left out. A broken file is refused with
+its line, and so is a file of another machine than the base, or one above the base's link by more than 3%.
+`kvcalc probe compare A B` says which figures of two evidence files differ by more than both intervals
+allow."""
 
 _REDACTED = """No host name, user, serial number, device UUID, bus address or path. The evidence
 follows [a JSON Schema](../kvcalc/schemas/probe-1.json); a killed probe leaves a valid file with

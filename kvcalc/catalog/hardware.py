@@ -14,6 +14,8 @@ from kvcalc.profiles import Band, Hardware, Instance, Provenance
 USER = "user"
 """Source of a value that the user has set; its kind is assumed, since nothing vouches for it."""
 
+EVIDENCE = "kvcalc.probe/"
+"""Beginning of the schema of a probe's evidence, which is no machine."""
 MANY = 8
 """Names that one message lists at most."""
 
@@ -84,6 +86,10 @@ def _read(file: Path) -> Hardware:
     from kvcalc.documents import read
 
     data = read(file)
+    if isinstance(data, Mapping) and str(data.get("schema")).startswith(EVIDENCE):
+        raise ProfileError(
+            f"{file}: this is the evidence of a probe; give the profile that it wrote, e.g. ./probe.yaml"
+        )
     if isinstance(data, Mapping) and data.get("schema") in part_document.KINDS:
         part = part_document.part_from_document(data, str(file))
         if not isinstance(part, Instance):

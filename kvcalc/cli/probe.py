@@ -84,10 +84,12 @@ def probe(
         return
     from kvcalc.probe.command import Places, status_of
     from kvcalc.probe.command import probe as measure
+    from kvcalc.probe.files import check_apart
     from kvcalc.probe.options import Options
     from kvcalc.probe.progress import line
 
     check_format(format)
+    check_apart({"--evidence": evidence, "--profile": profile, "--save": save})
     if quick and full:
         raise SettingsError("--quick and --full say two different things")
     options = Options(
@@ -179,7 +181,9 @@ def import_file(
 
     Example: kvcalc probe import nvbandwidth.json --base h100-sxm-80gb --profile ./h100.yaml
     """
+    from kvcalc.probe.files import check_apart
     from kvcalc.probe.imported import imported
 
     check_format(format)
+    check_apart({"FILE": file, "--evidence": evidence, "--profile": profile, "--save": save})
     answer(imported(file, evidence, profile, base), format, save)

@@ -33,7 +33,10 @@ def read_text(file: Readable, limit: int = MAX_BYTES) -> str:
     try:
         if isinstance(file, Path):
             check_size(file.stat().st_size, str(file), limit)
-        content = file.read_bytes()
+            with file.open("rb") as opened:
+                content = opened.read(limit + 1)  # a device or a pipe has no size, and may never end
+        else:
+            content = file.read_bytes()
     except OSError as error:
         raise ProfileError(f"{file}: {(error.strerror or str(error)).lower()}") from None
     check_size(len(content), str(file), limit)

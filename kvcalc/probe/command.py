@@ -1,6 +1,7 @@
 """`kvcalc probe` as both of its doors call it: find devices, measure, write both files."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,11 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from kvcalc.catalog import hardware as machines
 from kvcalc.catalog.scenarios import Question
-from kvcalc.errors import KvcalcError
+from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.probe.asked import base_of, model_name, pieces_of
+from kvcalc.probe.backends.disk import check_disk
 from kvcalc.probe.backends.found import Devices, find
-from kvcalc.probe.files import check_target, write_evidence
+from kvcalc.probe.backends.protocol import Accelerator
+from kvcalc.probe.files import check_apart, check_target, write_evidence
+from kvcalc.probe.measurements import IDS
 from kvcalc.probe.options import EVIDENCE, PROFILE, Options
 from kvcalc.probe.profile import profile_of, text_of
 from kvcalc.probe.results import ProbeResult
@@ -42,27 +47,53 @@ def probe(
     SettingsError
         If an option is invalid, or a file cannot be written; nothing is measured then.
     """
-    for path, option in ((places.evidence, "--evidence"), (places.profile, "--profile")):
-        if path is not None:
-            check_target(path, option)
+    _check(options, places)
     if devices is None:
         devices = Devices((), ()) if options.host_only else find()
-    chosen = devices.devices
-    if options.device is not None:
-        chosen = tuple(device for device in chosen if device.index == options.device)
-    missing = devices.missing
-    if options.device is not None and not chosen:
-        missing = (*missing, f"there is no device {options.device}")
+    chosen, missing = _chosen(options, devices), devices.missing
+
+    kept: list[str] = []
 
     def keep(so_far: ProbeResult) -> None:
         if places.evidence is not None:
             write_evidence(places.evidence, so_far)
+            kept[:] = [places.evidence]
 
-    with _terminated():
+    with _terminated(), _told_partial(kept):
         run = Run(options, chosen, missing, devices.torch, devices.driver, tell, keep)
         result = run.result()
         keep(result)
         return _with_profile(result, places)
+
+
+def _check(options: Options, places: Places) -> None:
+    """Refuse what is known to be wrong before devices are looked for, which takes seconds."""
+    targets = {"--evidence": places.evidence, "--profile": places.profile}
+    for option, path in targets.items():
+        if path is not None:
+            check_target(path, option)
+    check_apart(targets)
+    options.check(IDS)
+    if options.disk_named or options.disk_bytes is not None:
+        check_disk(options.disk, options.disk_bytes)
+    if options.host_only:
+        for option, said in (("--device", options.device), ("--base", places.base)):
+            if said is not None:
+                raise SettingsError(f"{option} and --host-only say two different things: it is of a GPU")
+    if places.base is not None:
+        machines.load(places.base)
+
+
+def _chosen(options: Options, devices: Devices) -> tuple[Accelerator, ...]:
+    """Return the devices to measure."""
+    if options.device is None:
+        return devices.devices
+    found = tuple(device for device in devices.devices if device.index == options.device)
+    if not found:
+        there = ", ".join(str(device.index) for device in devices.devices)
+        why = f"there are {there}" if there else "; ".join(devices.missing) or "no GPU was found"
+        raise SettingsError(f"--device: there is no device {options.device}: {why}")
+    return found
 
 
 def _with_profile(result: ProbeResult, places: Places) -> ProbeResult:
@@ -74,8 +105,14 @@ def _with_profile(result: ProbeResult, places: Places) -> ProbeResult:
     try:
         text = text_of(profile_of(result, base_of(result, places.base)))
     except KvcalcError as error:
-        return replace(result, warnings=(*result.warnings, str(error)))
+        told = [str(error)]
+        if Path(places.profile).exists():
+            told.append(f"{places.profile} is of an earlier probe, not of this one, and stays as it was")
+        return replace(result, warnings=(*result.warnings, *told))
     write_text(places.profile, text)
+    if places.base is not None and not result.machine.devices:
+        told = [f"--base {places.base} was not used: no GPU was measured"]
+        result = replace(result, warnings=(*result.warnings, *told))
     return replace(result, profile=places.profile)
 
 
@@ -127,6 +164,19 @@ def _terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _told_partial(kept: Sequence[str]) -> Iterator[None]:
+    """Say on stderr, where a probe is ended early, that its file is only a part."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if sys.stderr is not None:
+            after = "\n" if sys.stderr.isatty() else ""  # of the line that shows progress
+            for path in kept:
+                sys.stderr.write(f"{after}kvcalc: ended early; {path} is partial (complete: false)\n")
+        raise
 
 
 EXIT_OK, EXIT_FAILED, EXIT_NO_DEVICE, EXIT_MISMATCH = 0, 1, 3, 4

@@ -1,6 +1,7 @@
 """The two files of a probe: evidence after each test, the profile at the end; each whole or not at all."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,23 @@ def evidence_text(result: ProbeResult) -> str:
 def write_evidence(path: str, result: ProbeResult) -> None:
     """Write the evidence so far."""
     write_text(path, evidence_text(result))
+
+
+def check_apart(targets: Mapping[str, str | None]) -> None:
+    """Refuse options that name one file for two things; `targets` are the files by their options.
+
+    Raises
+    ------
+    SettingsError
+        If two of them are the same file; names both options.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in targets.items():
+        if path is None:
+            continue
+        other = seen.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise SettingsError(f"{option}: {path} is the file of {other} too; name another one")
 
 
 def check_target(path: str, option: str) -> None:

@@ -1,5 +1,6 @@
 """`kvcalc probe import`: what other tools measured, as measurements of a probe and as a profile."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,11 @@ from kvcalc.errors import ProfileError, SettingsError
 from kvcalc.probe import environment as surroundings
 from kvcalc.probe.asked import known_name
 from kvcalc.probe.derive import derived_of
-from kvcalc.probe.files import check_target, write_evidence
+from kvcalc.probe.files import check_apart, check_target, write_evidence
 from kvcalc.probe.importers import fio, nvbandwidth
 from kvcalc.probe.importers.rows import Imported
 from kvcalc.probe.profile import profile_of, text_of
+from kvcalc.probe.profile_disk import LARGE_READ, disk_reads
 from kvcalc.probe.results import DeviceFacts, Environment, Link, Machine, ProbeResult
 from kvcalc.probe.verdicts import Found, checks_of
 
@@ -48,9 +50,10 @@ def imported(
     for target, option in ((evidence, "--evidence"), (profile, "--profile")):
         if target is not None:
             check_target(target, option)
+    check_apart({"--evidence": evidence, "--profile": profile})
     result = _result(_read(read_text(Path(file).expanduser(), MOST_BYTES), file))
     if profile is not None:
-        result = _with_profile(result, profile, base)
+        result = _with_profile(result, file, profile, base)
     if evidence is not None:
         write_evidence(evidence, result)
     return result
@@ -88,18 +91,34 @@ def _result(found: Imported) -> ProbeResult:
     )
 
 
-def _with_profile(result: ProbeResult, profile: str, base: str | None) -> ProbeResult:
+def _with_profile(result: ProbeResult, file: str, profile: str, base: str | None) -> ProbeResult:
     from kvcalc.catalog import hardware as machines
+    from kvcalc.catalog.paths import is_path
 
     names = [device.name for device in result.machine.devices]
-    name = base or (known_name(names[0]) if names else None)
+    known = known_name(names[0]) if names else None
+    name = base or known
     if name is None:
         raise SettingsError("--base: missing; the file does not tell the machine, e.g. --base h100-sxm-80gb")
     found = machines.load(name)
+    if known is not None and not is_path(name) and found.name != known:
+        raise SettingsError(f"--base: {file} is of {names[0]}, which is {known}, not {found.name}")
     device = result.machine.devices[0] if result.machine.devices else _device(0, found.title)
     whole = replace(result, machine=replace(result.machine, devices=(device,)))
-    write_text(profile, text_of(profile_of(whole, found)))
-    return replace(result, profile=profile)
+    try:
+        text = text_of(profile_of(whole, found))
+    except ProfileError as error:
+        raise ProfileError(f"{file}: {error}") from None
+    write_text(profile, text)
+    return replace(result, warnings=(*result.warnings, *_left_out(result)), profile=profile)
+
+
+def _left_out(result: ProbeResult) -> Iterator[str]:
+    """Say that a disk was read in blocks that tell no rate."""
+    reads = disk_reads(result.measurements)
+    if reads.large is None and reads.small is not None:
+        least = f"{LARGE_READ // 2**10} KiB"
+        yield f"the profile has no disk: reads of less than {least} do not tell its bandwidth"
 
 
 def _device(index: int, name: str) -> DeviceFacts:

@@ -11,12 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from kvcalc.errors import ProfileError
 from kvcalc.probe.derive import link_rate
+from kvcalc.probe.fit import BOUND_SLACK
+from kvcalc.probe.profile_disk import disk_reads
 from kvcalc.probe.profile_entries import (
     BEFORE,
+    PROBE,
     Entry,
     around,
     entry_of,
     flop_rate_text,
+    is_measured,
     number,
     rate_text,
     time_text,
@@ -26,8 +30,6 @@ from kvcalc.probe.session import usable
 from kvcalc.profiles import Hardware, Link
 
 SCHEMA = "kvcalc.hardware/1"
-SOURCE = "probe"
-"""Key of the probe among the sources of a profile it writes."""
 PRIOR = "prior"
 """Key of the assumptions that a machine without a profile needs."""
 MARK = "written by kvcalc probe"
@@ -59,9 +61,11 @@ def profile_of(result: ProbeResult, base: Hardware | None = None) -> Entry:
         If too little was measured for a profile.
     """
     writer = _Writer(result, base)
-    if result.machine.devices:
-        return writer.of_device(result.machine.devices[0])
-    return writer.of_host()
+    devices = result.machine.devices
+    profile = writer.of_device(devices[0]) if devices else writer.of_host()
+    if not is_measured(profile):
+        raise ProfileError("no profile: nothing that a profile holds was measured")
+    return profile
 
 
 def text_of(profile: Entry) -> str:
@@ -80,7 +84,7 @@ class _Writer:
             title = f"imported by kvcalc probe {_version()}"
         if any("not_verified" in device.flags for device in result.machine.devices):
             title += ", by a back end that has not yet been verified on a GPU"
-        self.sources[SOURCE] = {"title": title, "measured": result.created[:10]}
+        self.sources[PROBE] = {"title": title, "measured": result.created[:10]}
 
     # whole profiles
 
@@ -196,8 +200,13 @@ class _Writer:
         if nominal is None and rate is not None:
             nominal = {**rate, "kind": "derived", "note": "the link is not known; its rate as measured"}
         via = base.via if base else _via(device)
+        if rate is not None and base is not None and number(rate["value"]) > BOUND_SLACK * base.nominal:
+            raise ProfileError(
+                f"no profile: {rate['value']} {direction} are above the {rate_text(base.nominal)} of "
+                f"{base.via}, the link of the base; --base names another machine"
+            )
         if rate is not None and base is None and link.bound is not None:
-            rate["before"] = {"value": rate_text(float(link.bound)), "kind": "derived", "from": SOURCE}
+            rate["before"] = {"value": rate_text(float(link.bound)), "kind": "derived", "from": PROBE}
         found: Entry = {
             "via": via,
             "bandwidth": self._instead(f"{section}.bandwidth", rate),
@@ -243,22 +252,20 @@ class _Writer:
         return {"host": {"capacity": capacity, "bandwidth": bandwidth}}
 
     def _storage(self) -> Entry:
-        rows = [row for row in self.result.measurements if row.test == "Z1" and usable(row) and row.bandwidth]
-        if not rows:
+        reads = disk_reads(self.result.measurements)
+        if reads.large is None:
             return {}
-        best = max(rows, key=lambda row: float(row.bandwidth or 0))
-        note = f"direct reads of {best.chunk_bytes:.0f} B, {best.in_flight:g} at once"
-        found: Entry = {"bandwidth": self._measured(best, note=note)}
-        small = [row for row in rows if row.chunk_bytes == min(each.chunk_bytes for each in rows)]
-        if small:
-            one = min(small, key=lambda row: row.in_flight)
+        note = f"direct reads of {reads.large.chunk_bytes:.0f} B, {reads.large.in_flight:g} at once"
+        found: Entry = {"bandwidth": self._measured(reads.large, note=note)}
+        one, most = reads.alone, reads.small
+        if one is not None:
             entry = self._said(
                 time_text(float(one.median)), "measured", f"one direct read of {one.chunk_bytes:.0f} B"
             )
             if one.median_range is not None:
                 entry["range"] = around(one.median, one.median_range, time_text)
             found["latency"] = entry
-            most = max(small, key=lambda row: float(row.bandwidth or 0))
+        if most is not None:
             count = f"{float(most.bandwidth or 0) / float(most.chunk_bytes):.6g}/s"
             found["iops"] = self._said(
                 count, "measured", f"of {most.chunk_bytes:.0f} B, {most.in_flight:g} at once"
@@ -297,7 +304,7 @@ class _Writer:
     # entries
 
     def _said(self, value: object, kind: str, note: str) -> Entry:
-        return {"value": value, "kind": kind, "from": SOURCE, "note": note}
+        return {"value": value, "kind": kind, "from": PROBE, "note": note}
 
     def _measured(self, row: Measurement, scale: float = 1.0, note: str = "") -> Entry:
         assert row.bandwidth is not None

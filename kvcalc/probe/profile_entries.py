@@ -1,12 +1,14 @@
 """Texts and ranges of one value of a profile, as its document holds them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kvcalc.profiles import Provenance
 
 Entry = dict[str, Any]
 
+PROBE = "probe"
+"""Key of the probe among the sources of a profile that it writes."""
 BEFORE = ("value", "kind", "from", "range")
 _UNITS = {"bandwidth": "byte/second", "nominal": "byte/second", "latency": "second", "capacity": "byte"}
 
@@ -53,3 +55,12 @@ def around(value: object, ends: Sequence[object], show: Callable[[float], str]) 
     numbers = [float(str(item)) for item in (ends[0], value, ends[1])]
     texts = [show(number) for number in sorted(numbers)]
     return [texts[0], texts[2]]
+
+
+def is_measured(part: Mapping[str, Any]) -> bool:
+    """Tell whether any value of a profile was measured by the probe that wrote it."""
+    if part.get("kind") == "measured":
+        return part.get("from") == PROBE
+    return any(
+        is_measured(item) for name, item in part.items() if name != "before" and isinstance(item, dict)
+    )

@@ -72,7 +72,33 @@ def test_the_json_of_fio_is_read():
     assert small.median == pytest.approx(4096 / 2867200000)
 
 
+@pytest.mark.parametrize(
+    ("name", "unit", "rate"),
+    [
+        ("nvbandwidth-v0.10.txt", "MB/s", 55.36e6),
+        ("nvbandwidth-v0.10.txt", "GiB/s", 55.36 * 2**30),
+        ("nvbandwidth.json", "GiB/s", 55.3142 * 2**30),
+    ],
+)
+def test_cells_are_in_the_unit_that_their_matrix_names(name, unit, rate, tmp_path):
+    file = tmp_path / name
+    file.write_text((DATA / name).read_text(encoding="utf-8").replace("(GB/s)", f"({unit})"))
+    assert rates(imported(str(file)))[("h2d.pinned", 0, 2.0**29)] == pytest.approx(rate)
+
+
 BROKEN = {
+    "a unit of the text": (
+        "nvbandwidth-v0.10.txt",
+        "bandwidth (GB/s)",
+        "bandwidth (apples/s)",
+        ":9: 'apples/s' is no unit of a bandwidth",
+    ),
+    "a unit of the JSON": (
+        "nvbandwidth.json",
+        "GPU(column) bandwidth (GB/s)",
+        "GPU(column) bandwidth (GHz/s)",
+        ":10: 'GHz/s' is no unit of a bandwidth",
+    ),
     "a word instead of a rate": (
         "nvbandwidth-two-gpus.txt",
         " 0     55.31     55.28",
@@ -184,3 +210,48 @@ def test_the_machine_is_known_by_what_its_driver_calls_it(tmp_path, capsys):
     target = tmp_path / "mine.yaml"
     assert run(["probe", "import", str(DATA / "nvbandwidth-two-gpus.txt"), "--profile", str(target)]) == 0
     assert json.loads(target.read_text())["name"] == "h100-sxm-80gb"
+
+
+def refused(arguments, target, capsys):
+    """Return the one line with which an import is refused; no profile is written then."""
+    assert run(["probe", "import", *arguments, "--profile", str(target)]) == 2
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n"), target.exists()) == ("", 1, False)
+    return error
+
+
+def test_a_file_of_another_machine_calibrates_no_base(tmp_path, capsys):
+    file = str(DATA / "nvbandwidth-two-gpus.txt")
+    error = refused([file, "--base", "l40s"], tmp_path / "p.yaml", capsys)
+    assert f"--base: {file} is of NVIDIA H100 80GB HBM3, which is h100-sxm-80gb, not l40s" in error
+
+
+def test_a_rate_above_the_link_of_the_base_is_refused(tmp_path, capsys):
+    file = str(DATA / "nvbandwidth.json")  # which does not tell its device
+    error = refused([file, "--base", "l40s"], tmp_path / "p.yaml", capsys)
+    assert f"{file}: no profile: 55.3142 GB/s h2d are above the 31.5 GB/s of PCIe 4.0 x16" in error
+
+
+def test_a_file_without_a_usable_figure_writes_no_profile(tmp_path, capsys):
+    data = json.loads("\n".join((DATA / "fio.json").read_text(encoding="utf-8").splitlines()[1:]))
+    data["jobs"] = [job for job in data["jobs"] if job["jobname"] == "cached"]
+    file = tmp_path / "fio.json"
+    file.write_text(json.dumps(data))
+    error = refused([str(file), "--base", "h100-sxm-80gb"], tmp_path / "p.yaml", capsys)
+    assert f"{file}: no profile: nothing that a profile holds was measured" in error
+
+
+def test_nvbandwidth_without_a_test_is_refused(tmp_path, capsys):
+    file = tmp_path / "nv.json"
+    file.write_text('{"nvbandwidth": {\n"testcases": [], "version": "v0.8"}}')
+    error = refused([str(file), "--base", "h100-sxm-80gb"], tmp_path / "p.yaml", capsys)
+    assert f"{file}:2: nvbandwidth.testcases: empty; no test has run" in error
+
+
+def test_jobs_that_all_failed_are_refused_with_their_errors(tmp_path, capsys):
+    data = json.loads("\n".join((DATA / "fio.json").read_text(encoding="utf-8").splitlines()[1:]))
+    data["jobs"] = [job for job in data["jobs"] if job["jobname"] == "broken"]
+    file = tmp_path / "fio.json"
+    file.write_text(json.dumps(data))
+    assert run(["probe", "import", str(file)]) == 2
+    assert "broken: fio ended with error 22" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from kvcalc.output import render
 from kvcalc.planning.calibrated import as_before
 from kvcalc.probe.asked import base_of, known_name
 from kvcalc.probe.backends.simulated import Behaviour, SimulatedDevice
+from kvcalc.probe.files import write_evidence
 from kvcalc.probe.options import Options
 from kvcalc.probe.profile import profile_of, text_of
 from kvcalc.probe.run import Run
@@ -105,6 +106,13 @@ def test_a_share_of_the_data_sheet_is_restated_on_the_measured_bandwidth(profile
     product = found.decode_efficiency.mid * found.device.bandwidth
     assert product == pytest.approx(base.decode_efficiency.mid * base.device.bandwidth, rel=0.001)
     assert found.decode_efficiency.high <= 1
+
+
+def test_evidence_is_no_machine_and_says_where_the_profile_is(result, tmp_path):
+    path = tmp_path / "probe.json"
+    write_evidence(str(path), result)
+    with pytest.raises(ProfileError, match="evidence of a probe; give the profile that it wrote"):
+        machines.load(str(path))
 
 
 def test_the_machine_before_is_the_one_that_is_built_in(profile):

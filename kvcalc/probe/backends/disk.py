@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kvcalc.errors import SettingsError
 from kvcalc.probe.backends.protocol import UnavailableError
 from kvcalc.probe.results import DiskFacts
 
@@ -79,6 +80,25 @@ def _read(file: Path) -> str:
 def _free(folder: Path) -> int:
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
+
+
+def check_disk(folder: Path, size: int | None) -> None:
+    """Refuse a folder that the user named and that is none, and a file that finds no room.
+
+    Raises
+    ------
+    SettingsError
+        If the disk test could not run as it was asked for.
+    """
+    if not folder.exists():
+        raise SettingsError(f"--disk: {folder} is not there")
+    if not folder.is_dir():
+        raise SettingsError(f"--disk: {folder} is a file; name a folder")
+    room = (1 - KEEP_FREE) * _free(folder)
+    if size is not None and size > room:
+        raise SettingsError(
+            f"--disk-bytes: {size / 1e9:,.6g} GB find no room; at most {room / 1e9:.3g} GB do in {folder}"
+        )
 
 
 def check_folder(folder: Path, size: int, named: bool) -> None:

@@ -14,6 +14,9 @@ _SIDES = ("read", "write")
 DEFAULT_BLOCK = 4096
 """Block of fio where a job names none [byte]."""
 
+MOST_TOLD = 3
+"""Jobs that failed, of those that a message names [1]."""
+
 
 def read(text: str, name: str) -> Imported:
     """Return the measurements of a file; lines that fio prints before its JSON are passed over.
@@ -39,7 +42,8 @@ def read(text: str, name: str) -> Imported:
     for at, job in enumerate(jobs):
         rows += _job(job, shared if isinstance(shared, Mapping) else {}, at, text, name, notes)
     if not rows:
-        refuse(name, line_of(text, '"jobs"'), "jobs: none of them has read or written anything")
+        why = "; ".join(notes[:MOST_TOLD]) or "none of them has read or written anything"
+        refuse(name, line_of(text, '"jobs"'), f"jobs: {why}")
     return Imported(version, tuple(rows), notes=tuple(notes))
 
 

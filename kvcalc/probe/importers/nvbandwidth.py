@@ -1,8 +1,8 @@
 """Output of NVIDIA's nvbandwidth, as text or JSON, versions 0.4 to 0.10.
 
-Cells are GB/s of 10^9 bytes; N/A stands where a pair has no path.  Tests that the machine cannot do are
-waived and have no matrix.  The bidirectional tests report the one direction that their name begins with,
-while the other one is busy.
+Cells are in the unit that the description of their matrix ends with, GB/s of 10^9 bytes; N/A stands where a
+pair has no path.  Tests that the machine cannot do are waived and have no matrix.  The bidirectional tests
+report the one direction that their name begins with, while the other one is busy.
 """
 
 import json
@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kvcalc.documents import parse_json
-from kvcalc.errors import did_you_mean
+from kvcalc.errors import UnitError, did_you_mean
 from kvcalc.probe.importers.rows import FASTEST_LINK, Imported, line_of, refuse, told
 from kvcalc.probe.results import Measurement
 from kvcalc.records import record
+from kvcalc.units import to_base
 
 BUFFER = 512 * 2**20
 """Size of nvbandwidth's buffers where the file does not tell another [byte]."""
 MOST_CELLS = 4096
+UNIT = "GB/s"
+"""Unit of cells whose matrix names none, that of every version so far."""
 STATUSES = ("Passed", "Waived", "Error", "Not Found", "Running")
 
 
@@ -61,6 +64,7 @@ class Matrix:
     description: str
     cells: tuple[tuple[float | None, ...], ...]
     line: int
+    unit: float  # of a cell [byte/second]
 
 
 def read(text: str, name: str) -> Imported:
@@ -88,7 +92,7 @@ def _imported(
     left = list(notes)
     for matrix in matrices:
         kind, mechanism = _kind(matrix.name)
-        if kind is None or "latency" in matrix.name or "(ns)" in matrix.description:
+        if kind is None or "latency" in matrix.name or _LATENCY in matrix.description:
             left.append(f"{matrix.name}: not a bandwidth that a plan uses; left out")
             continue
         rows += _rows(matrix, kind, mechanism, buffer or BUFFER)
@@ -113,7 +117,7 @@ def _rows(matrix: Matrix, kind: Kind, mechanism: str, size: float) -> Iterator[M
                 continue
             place = f".cpu{row}" if kind.path == "host-device" and row else ""
             place = f".from{row}" if kind.path == "device-device" else place
-            beyond = kind.path == "host-device" and cell * 1e9 > FASTEST_LINK
+            beyond = kind.path == "host-device" and cell * matrix.unit > FASTEST_LINK
             yield told(
                 test=kind.test,
                 series=f"{kind.series}{suffix}{place}",
@@ -122,12 +126,26 @@ def _rows(matrix: Matrix, kind: Kind, mechanism: str, size: float) -> Iterator[M
                 counted=kind.counted,
                 mechanism=mechanism,
                 size=size,
-                rate=cell * 1e9,
+                rate=cell * matrix.unit,
                 device=column,
                 pinned=True if kind.path == "host-device" else None,
                 in_flight=2 if "duplex" in kind.series else 1,
                 flags=("implausible",) if beyond else (),
             )
+
+
+_UNIT = re.compile(r"\(([^()]*/s[^()]*)\)\s*$")
+_LATENCY = "(ns)"
+
+
+def _unit(description: str, name: str, line: int) -> float:
+    """Return what one of a cell is [byte/second], as the description of its matrix says."""
+    found = _UNIT.search(description)
+    unit = found[1].strip() if found else UNIT
+    try:
+        return to_base(f"1 {unit}", "byte/second")
+    except UnitError:
+        refuse(name, line, f"{unit!r:.40} is no unit of a bandwidth, such as {UNIT}")
 
 
 def _cell(text: str, name: str, line: int) -> float | None:
@@ -180,6 +198,7 @@ def _one_test(
     while at < len(lines) and not lines[at].strip():
         at += 1
     first = lines[at].strip() if at < len(lines) else ""
+    described = at + 1
     for status in ("Waived", "Error", "ERROR"):
         if first.startswith(status):
             notes.append(f"{test}: {status.lower()} by nvbandwidth")
@@ -201,7 +220,7 @@ def _one_test(
         refuse(name, row + 1, f"{test}: the matrix has no rows")
     if row < len(lines) and not _SKIPPED.fullmatch(lines[row]) and not lines[row].startswith("Running"):
         refuse(name, row + 1, f"{test}: {lines[row].strip()!r:.60} is no row of the matrix")
-    matrices.append(Matrix(test, first, tuple(cells), start + 1))
+    matrices.append(Matrix(test, first, tuple(cells), start + 1, _unit(first, name, described)))
     return row
 
 
@@ -218,6 +237,8 @@ def _json(text: str, name: str) -> Imported:
     if not isinstance(cases, list):
         error = f": {top['error']!s:.80}" if "error" in top else ""
         refuse(name, line_of(text, '"nvbandwidth"'), f"nvbandwidth.testcases: expected a list{error}")
+    if not cases:
+        refuse(name, line_of(text, '"testcases"'), "nvbandwidth.testcases: empty; no test has run")
     matrices: list[Matrix] = []
     notes: list[str] = []
     for case in cases:
@@ -251,4 +272,6 @@ def _one_case(case: Any, text: str, name: str, matrices: list[Matrix], notes: li
     cells = []
     for row in rows:
         cells.append(tuple(_cell(str(cell), name, line_of(text, json.dumps(cell))) for cell in row))
-    matrices.append(Matrix(test, str(case.get("bandwidth_description", "")), tuple(cells), line))
+    description = str(case.get("bandwidth_description", ""))
+    unit = _unit(description, name, line_of(text, json.dumps(description)))
+    matrices.append(Matrix(test, description, tuple(cells), line, unit))
