@@ -65,7 +65,10 @@ def page() -> str:
 
 def _columns() -> list[str]:
     """Return the columns of a sweep, with the place that each has in the JSON of a plan."""
-    rows = [[code(item.name), code(item.unit), prose(item.meaning), _place(item.place)] for item in COLUMNS]
+    rows = [
+        [code(item.name), code(item.unit), prose(item.meaning), _place(item.place or "nowhere")]
+        for item in COLUMNS
+    ]
     return [
         "## Columns of a sweep",
         prose(

@@ -107,7 +107,7 @@ def test_a_machine_or_a_model_takes_the_place_of_a_files_own(files):
 
 
 def test_one_file_is_compared_with_what_changes(files):
-    result = kvcalc.compare(files[0], changes={"tp": 2, "device.bandwidth": "2 TB/s"})
+    result = kvcalc.compare(files[0], changes={"tp": 2, "gpus": 2, "device.bandwidth": "2 TB/s"})
     assert set(rows(result, "input")) >= {"tp", "gpus", "device.bandwidth"}
 
 
