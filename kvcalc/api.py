@@ -19,12 +19,11 @@ from kvcalc.catalog.scenarios import (
     refuse_model_keys,
     restore_values,
 )
-from kvcalc.engines import EngineSettings, lay_out
+from kvcalc.engines import lay_out
 from kvcalc.engines.inverse import longest_context, most_sequences, smallest_pool
 from kvcalc.errors import SettingsError, UnknownProfileError
 from kvcalc.keys import KEYS, key
 from kvcalc.model import Model
-from kvcalc.model_results import ModelResult, ParameterCounts, Weights
 from kvcalc.planning.notebook import Call, Notebook
 from kvcalc.planning.plan import Plan, kv_of, pool_of
 from kvcalc.profiles import Hardware
@@ -226,7 +225,7 @@ def kv_answer(
     capability = machines.load(question.hardware).device.compute_capability if question.hardware else None
     settings = engine_settings(question, capability)
     layout = lay_out(found.shape, settings)
-    length = _length(tokens, found)
+    length = length_of(tokens, found)
     count = 1 if sequences is None else read_value(key("concurrency"), Said(sequences, "--sequences"))
     pool = read_value(key("pool"), question.said["pool"]) if "pool" in question.said else None
     held = None if pool is None and settings.num_blocks is None else layout.pool(pool or 0.0)
@@ -257,39 +256,8 @@ def kv_answer(
     return result, size_calls(layout, length)
 
 
-def model_answer(name: str, weights_dtype: str | None = None) -> ModelResult:
-    """Answer what kvcalc knows of one model: its weights by part, and what its cache costs."""
-    found = models.load(name)
-    shape, parameters = found.shape, found.parameters
-    if parameters is not None and weights_dtype is not None:
-        from kvcalc.parameters.quantization import with_dtype
-
-        parameters = with_dtype(parameters, weights_dtype)
-    layout = lay_out(shape, EngineSettings())
-    return ModelResult(
-        inputs={"model": name, "weights_dtype": weights_dtype},
-        sources=dict(found.sources),
-        warnings=found.notes,
-        assumptions=(),
-        name=found.name,
-        hub=found.hub,
-        model_type=shape.model_type,
-        layers=shape.layers,
-        hidden=shape.hidden,
-        query_heads=shape.query_heads,
-        max_tokens=shape.max_tokens,
-        dtype=shape.dtype,
-        parameters=None
-        if parameters is None
-        else ParameterCounts(
-            parameters.total, parameters.active, {str(name): n for name, n in parameters.by_part.items()}
-        ),
-        weights=None if parameters is None else Weights(parameters.bytes, parameters.by_dtype),
-        kv=kv_of(shape, layout, _length(None, found)),
-    )
-
-
-def _length(tokens: int | str | None, model: Model) -> int:
+def length_of(tokens: int | str | None, model: Model) -> int:
+    """Return the length of a sequence: what was said, or the model's maximum up to the default."""
     if tokens is None:
         return min(model.shape.max_tokens or DEFAULT_TOKENS, DEFAULT_TOKENS)
     return int(read_value(key("max_len"), Said(tokens, "--tokens", numbers=True)))

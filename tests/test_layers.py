@@ -18,7 +18,7 @@ RESULTS = {"results", "calibration_results", "offload_results", "fit_results"}
 RESULTS |= {"profile_results", "report_results"}
 RESULTS |= {"trace_results"}
 OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
-OUTER |= {"app", "exports", "reporting"}
+OUTER |= {"app", "exports", "model_answer", "reporting"}
 """What the calculating core never imports."""
 
 MAY_IMPORT = {
@@ -42,7 +42,14 @@ FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
 FACADES += ("replay.machine", "replay.planned", "replay.question")
-FACADES += ("exports", "exports.inputs", "exports.standins", "exports.traced", "exports.workbook")
+FACADES += (
+    "exports",
+    "exports.inputs",
+    "exports.model_inputs",
+    "exports.standins",
+    "exports.traced",
+    "exports.workbook",
+)
 FACADES += (
     "comparing.answer",
     "comparing.differences",

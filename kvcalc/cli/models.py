@@ -48,7 +48,7 @@ def show(
 
     Example: kvcalc models show deepseek-v3
     """
-    from kvcalc.api import model_answer
+    from kvcalc.model_answer import model_answer
 
     check_format(format)
     result = model_answer(model, weights_dtype)

@@ -16,13 +16,12 @@ from kvcalc.exports.inputs import (
     Inputs,
     collected,
     hardware_leaf,
-    kv_formats,
     maybe_range,
-    model_leaf,
     traced_range,
     traced_said,
     with_optional,
 )
+from kvcalc.exports.model_inputs import kv_formats, model_leaf
 from kvcalc.exports.standins import (
     BOOKS,
     Book,
