@@ -107,6 +107,10 @@ class _Run:
             {
                 "kvcalc.formulas._domain": {"refuse": refuse},
                 "kvcalc.planning.notebook": {"Notebook": Book},
+                "kvcalc.planning.plan": {
+                    "flips_of": lambda *_: (),
+                    "with_splits": lambda speed, rows: rows,
+                },
                 "kvcalc.planning.uncertainty": {"tornado": lambda gains: ()},
                 "kvcalc.planning.offload.prefix": {"_lengths": lambda *_: None},
                 "kvcalc.planning.offload.rows": {"_layerwise": lambda *_: (None, None)},
@@ -124,8 +128,6 @@ class _Run:
         gains.pace_input = pace_input(gains)
         gains.bandwidth_input = bandwidth_input(gains)
         plan = mirror.load("kvcalc.planning.plan")
-        plan.flips_of = lambda *_: ()
-        plan.with_splits = lambda speed, rows: rows
         cached_tokens = mirror.load("kvcalc.planning.offload.prefix").cached_tokens
         plan.offload_rows = self._offload(plan.offload_rows, cached_tokens)
         plan.eviction_of = self._by_hits(plan.eviction_of, 2)

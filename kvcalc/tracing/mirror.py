@@ -73,6 +73,8 @@ class Mirror:
         tree = rewritten(Path(spec.origin).read_text(encoding="utf-8"), spec.origin)
         exec(compile(tree, spec.origin, "exec"), module.__dict__)
         for key, value in self.stand_ins.get(name, {}).items():
+            if not hasattr(module, key):  # renamed: a stand-in that nobody calls would pass unseen
+                raise ImportError(f"{name} has no {key} that something could stand in for")
             setattr(module, key, value)
         if is_mirrored(parent):
             setattr(self.modules[parent], last, module)

@@ -113,7 +113,7 @@ SWEEPS = {
 def test_each_row_is_the_plan_of_its_inputs(name):
     base, vary = SWEEPS[name]
     result = kvcalc.sweep(base.get("model"), vary=vary, **{k: v for k, v in base.items() if k != "model"})
-    assert len(result.rows) == result.count > 3 or len(result.rows) == 2
+    assert len(result.rows) == result.count >= 2
     answered = 0
     for row in result.rows:
         if row["reason"] is None:
