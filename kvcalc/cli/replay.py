@@ -9,6 +9,7 @@ from kvcalc.catalog.scenarios import Said
 from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, On, Save, Set, assignments, keyed
 from kvcalc.cli.parsing import Command
+from kvcalc.cli.progress import progress
 from kvcalc.cli.traces import (
     Describe,
     Dialect,
@@ -16,7 +17,6 @@ from kvcalc.cli.traces import (
     SkipBroken,
     TimeUnit,
     TraceBlock,
-    progress,
     read,
 )
 from kvcalc.errors import SettingsError

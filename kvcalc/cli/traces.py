@@ -1,21 +1,15 @@
 """Options and the reading of a trace of requests, with a bar on stderr while a large file is read."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvcalc.catalog.scenarios import Said, quantity
+from kvcalc.cli.progress import progress
 from kvcalc.errors import KvcalcError, SettingsError
 
 if TYPE_CHECKING:
-    from kvcalc.replay.readers.stream import Told
     from kvcalc.replay.trace import Trace
-
-PATIENCE = 1.0
-"""Seconds of work after which a bar is shown [second]."""
 
 Dialect = Annotated[
     str | None, typer.Option("--dialect", metavar="NAME", help="Dialect of the trace [told from its lines].")
@@ -75,25 +69,3 @@ def _every(text: str | None) -> float:
         return quantity(Said(text, "--session-every"), "second", zero=True)
     except KvcalcError as error:
         raise type(error)(f"--session-every: {error}") from None
-
-
-@contextmanager
-def progress(what: str) -> "Iterator[Told]":
-    """Give what shows a bar on stderr once the work takes long; it is gone when the work is done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    started = time.monotonic()
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=None)
-
-    def told(done: int, whole: int) -> None:
-        if not bar.live.is_started and time.monotonic() - started > PATIENCE and bar.console.is_terminal:
-            bar.start()
-        bar.update(task, completed=done, total=whole)
-
-    try:
-        yield told
-    finally:
-        if bar.live.is_started:
-            bar.stop()
