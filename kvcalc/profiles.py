@@ -167,6 +167,17 @@ class Profile:
     sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
     provenance: Mapping[str, Provenance] = field(default_factory=dict, repr=False)
 
+    @property
+    def measured_here(self) -> tuple[str, ...]:
+        """Keys of the values that a probe of this very machine measured, or put in the place of others."""
+
+        def is_here(found: Provenance) -> bool:
+            source = self.sources.get(found.source)
+            probed = source is not None and source.measured is not None
+            return found.before is not None or (found.kind == "measured" and probed)
+
+        return tuple(key for key, found in self.provenance.items() if is_here(found))
+
     def cite(self, key: str) -> str:
         """Return where the value at a dotted key is from, as one phrase.
 

@@ -11,23 +11,25 @@ from kvcalc.profiles import Band, Before, Hardware, Provenance
 from kvcalc.results import PlanResult
 from kvcalc.scenario import Scenario
 
+NOTHING_BEFORE = "nothing was known of it before, so there is no verdict to compare with"
+
 
 def calibration_of(
     scenario: Scenario, result: PlanResult, answer: Callable[[Scenario], PlanResult]
 ) -> Calibration | None:
-    """Return what measured values change; None for a machine none of whose values was measured instead.
+    """Return what measured values change; None for a machine none of whose values was measured on it.
 
     `answer` plans the same scenario on the machine as it was known before.
     """
     hardware = scenario.hardware
-    if all(found.before is None for found in hardware.provenance.values()):
+    measured = hardware.measured_here
+    if not measured:
         return None
-    earlier = answer(replace(scenario, hardware=as_before(hardware)))
-    values = tuple(
-        _value(hardware, key, found) for key, found in hardware.provenance.items() if found.before is not None
-    )
-    verdicts = _verdicts(earlier, result)
+    values = tuple(_value(hardware, key, hardware.provenance[key]) for key in measured)
     assumed = tuple(key for key, source in result.sources.items() if source.kind == "assumed")
+    if all(value.before is None for value in values):
+        return Calibration(values, (), assumed, NOTHING_BEFORE)
+    verdicts = _verdicts(answer(replace(scenario, hardware=as_before(hardware))), result)
     return Calibration(values, verdicts, assumed, _reason(verdicts))
 
 
@@ -65,8 +67,9 @@ def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:
         part = part[name] if isinstance(part, Mapping) else getattr(part, name)
     now = part.mid if isinstance(part, Band) else part
     unit = _UNITS.get(key.rpartition(".")[2], "flop/second" if ".flops." in key else "1")
-    assert found.before is not None
-    return Calibrated(key, unit, found.before.value, found.before.kind, float(now), found.range)
+    before = found.before
+    old, kind = (None, "") if before is None else (before.value, before.kind)
+    return Calibrated(key, unit, old, kind, float(now), found.range)
 
 
 def _verdicts(earlier: PlanResult, result: PlanResult) -> tuple[Moved, ...]:

@@ -188,6 +188,32 @@ def test_a_machine_without_a_gpu_has_a_profile_of_its_cpu(host_only, tmp_path):
     assert hardware.device.bandwidth >= copied
     answer = plan("llama-3.1-8b", on=str(path), engine="llama.cpp", weights_dtype="q4_k_m")
     assert answer.decode.tokens_per_second > 0
+    found = {item.key: item for item in answer.calibration.values}
+    assert found["device.bandwidth"].measured == hardware.device.bandwidth
+    assert {item.before for item in found.values()} == {None}  # there was no profile of this CPU
+    assert answer.calibration.verdicts == ()
+    page = " ".join(render(answer, "table").split())
+    assert "Measured on this machine value" in page
+    assert "nothing was known of it before" in page
+
+
+def test_a_measured_disk_is_told_beside_values_that_had_others_before(written, result):
+    if not any(row.test == "Z1" for row in result.measurements):
+        pytest.skip(f"the disk test did not run here: {[test.reason for test in result.tests]}")
+    found = {item.key: item for item in plan("llama-3.1-8b", on=written).calibration.values}
+    assert (found["storage.bandwidth"].before, found["storage.bandwidth"].before_kind) == (None, "")
+    assert found["storage.bandwidth"].measured == pytest.approx(
+        max(
+            row.bandwidth for row in result.measurements if row.test == "Z1" and row.chunk_bytes == 4 * 2**20
+        ),
+        rel=1e-5,
+    )
+    assert found["host_to_device.bandwidth"].before_kind == "measured"
+
+
+def test_values_measured_elsewhere_are_not_of_this_machine():
+    assert machines.load("h200-sxm-141gb").provenance["host_to_device.bandwidth"].kind == "measured"
+    assert machines.load("h200-sxm-141gb").measured_here == ()
 
 
 def test_too_little_for_a_profile_is_said(result):
