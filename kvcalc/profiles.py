@@ -80,6 +80,7 @@ class Link:
     bandwidth: Annotated[float, "byte/second"]  # what large copies reach: the rate to plan with
     nominal: Annotated[float, "byte/second"]  # raw rate of the link in this direction
     latency: Annotated[float, "second"] | None = None  # fixed time per copy, before its bytes move
+    per_piece: Annotated[float, "second"] | None = None  # of each copy of many, a call each, beside its bytes
 
     @property
     def efficiency(self) -> float:

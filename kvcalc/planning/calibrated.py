@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,29 +36,49 @@ def calibration_of(
 def as_before(hardware: Hardware) -> Hardware:
     """Return a machine with every measured value as it was before it was measured."""
     provenance = dict(hardware.provenance)
-    for key, found in hardware.provenance.items():
-        if found.before is None:
-            continue
-        before = found.before
-        hardware = _replaced(hardware, key.split("."), before)
-        provenance[key] = Provenance(before.kind, before.source, before.as_printed, before.range)
+    for key in hardware.measured_here:
+        before = hardware.provenance[key].before
+        part = _replaced(hardware, key.split("."), before)
+        if part is None:
+            continue  # a value that every machine has, and of which nothing else is known
+        hardware = part
+        if before is None:
+            del provenance[key]
+        else:
+            provenance[key] = Provenance(before.kind, before.source, before.as_printed, before.range)
     return replace(hardware, provenance=MappingProxyType(provenance))
 
 
-def _replaced(part: Any, path: list[str], before: Before) -> Any:  # noqa: ANN401 - any level of a profile
+def _replaced(part: Any, path: list[str], before: Before | None) -> Any:  # noqa: ANN401 - any level of a profile
+    """Return a part with a value as it was before, without it where there was none; None where it must be."""
     name, *rest = path
+    now = part[name] if isinstance(part, Mapping) else getattr(part, name)
+    if now is None:
+        return part  # its section has gone with another value of it
+    if rest or before is None:
+        inner = _replaced(now, rest, before) if rest else None
+        if inner is None and not _may_lack(part, name):
+            return None
+        return replace(part, **{name: inner})
     if isinstance(part, Mapping):
         return MappingProxyType({**part, name: before.value})
-    now = getattr(part, name)
-    if rest:
-        return replace(part, **{name: _replaced(now, rest, before)})
     if isinstance(now, Band):
         low, high = before.range or (before.value, before.value)
         return replace(part, **{name: Band(low, before.value, high)})
     return replace(part, **{name: before.value})
 
 
-_UNITS = {"bandwidth": "byte/second", "latency": "second", "capacity": "byte", "iops": "1/second"}
+def _may_lack(part: Any, name: str) -> bool:  # noqa: ANN401 - any level of a profile
+    return any(item.name == name and item.default is None for item in fields(part))
+
+
+_UNITS = {
+    "bandwidth": "byte/second",
+    "latency": "second",
+    "per_piece": "second",
+    "capacity": "byte",
+    "iops": "1/second",
+}
 
 
 def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:

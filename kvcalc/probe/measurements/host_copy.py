@@ -29,7 +29,7 @@ def run(session: Session) -> None:
 
 
 def _copies(session: Session, size: int, threads: int, huge: bool, share: float) -> None:
-    """Copy between pages as everybody gets them, or between huge ones, to show what asking for those gives."""
+    """Copy between pages as everybody gets them, or between huge ones, to show what asking for them gives."""
     try:
         copies = HostCopies(size, threads, session.options.seed, huge)
     except UnavailableError:
