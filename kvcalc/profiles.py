@@ -38,6 +38,10 @@ FALLBACK_DTYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
+PROBE = "probe"
+"""Key of the probe among the sources of a profile that it writes."""
+
+
 @record
 class Source:
     """A page, file or log that values were read from."""
@@ -170,11 +174,14 @@ class Profile:
 
     @property
     def measured_here(self) -> tuple[str, ...]:
-        """Keys of the values that a probe of this very machine measured, or put in the place of others."""
+        """Keys of the values that a probe of this very machine measured, or put in the place of others.
+
+        So are those that it imported from another tool, whose file need not tell the day.
+        """
 
         def is_here(found: Provenance) -> bool:
             source = self.sources.get(found.source)
-            probed = source is not None and source.measured is not None
+            probed = source is not None and (source.measured is not None or found.source == PROBE)
             return found.before is not None or (found.kind == "measured" and probed)
 
         return tuple(key for key, found in self.provenance.items() if is_here(found))

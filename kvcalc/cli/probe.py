@@ -82,11 +82,12 @@ def probe(
         return
     from kvcalc.probe.command import Places, status_of
     from kvcalc.probe.command import probe as measure
-    from kvcalc.probe.files import check_apart
+    from kvcalc.probe.files import check_apart, check_folder
     from kvcalc.probe.options import Options
     from kvcalc.probe.progress import line
 
     check_format(format)
+    check_folder(save, "--save")
     check_apart({"--evidence": evidence, "--profile": profile, "--save": save})
     if quick and full:
         raise SettingsError("--quick and --full say two different things")
@@ -158,8 +159,11 @@ def compare(
     Example: kvcalc probe compare before.json after.json
     """
     from kvcalc.probe.compare import compared_files
+    from kvcalc.probe.files import check_apart, check_folder
 
     check_format(format)
+    check_folder(save, "--save")
+    check_apart({"--save": save}, [first, second])
     answer(compared_files(first, second), format, save)
 
 
@@ -179,9 +183,10 @@ def import_file(
 
     Example: kvcalc probe import nvbandwidth.json --base h100-sxm-80gb --profile ./h100.yaml
     """
-    from kvcalc.probe.files import check_apart
+    from kvcalc.probe.files import check_apart, check_folder
     from kvcalc.probe.imported import imported
 
     check_format(format)
-    check_apart({"FILE": file, "--evidence": evidence, "--profile": profile, "--save": save})
+    check_folder(save, "--save")
+    check_apart({"--evidence": evidence, "--profile": profile, "--save": save}, [file])
     answer(imported(file, evidence, profile, base), format, save)

@@ -1,6 +1,7 @@
 """Files -> plain data."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -64,13 +65,22 @@ def parse_json(text: str, name: str, limit: int = MAX_BYTES) -> Document:
         return found
 
     def no_number(constant: str) -> NoReturn:
-        raise ProfileError(f"{name}: {constant} is not a number")
+        raise ProfileError(f"{name}:{_line_of(text, constant)}: {constant} is not a number")
 
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=no_number)
+    except ProfileError:  # which is a ValueError as well
+        raise
     except json.JSONDecodeError as error:
         raise ProfileError(f"{name}:{error.lineno}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise ProfileError(f"{name}: nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits
         raise ProfileError(f"{name}: {str(error).split(';')[0]}") from None
+
+
+def _line_of(text: str, constant: str) -> int:
+    """Return the line of a constant that stands outside of every text."""
+    pattern = rf'"(?:[^"\\]|\\.)*"|(?<![\w-])({re.escape(constant)})'
+    at = next((found.start(1) for found in re.finditer(pattern, text, re.DOTALL) if found[1]), 0)
+    return text.count("\n", 0, at) + 1

@@ -1,12 +1,14 @@
 """Two probes side by side: a figure has changed when the intervals of both do not overlap."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kvcalc.documents import Section, parse_json, read_text
 from kvcalc.errors import ProfileError
+from kvcalc.probe.flags import FLAGS
+from kvcalc.records import record
 from kvcalc.tables import Column, Table
 
 SCHEMA = "kvcalc.probe_compare/1"
@@ -17,8 +19,16 @@ MOST_BYTES = 64 * 2**20
 """Largest evidence that is read [byte]."""
 
 Key = tuple[str, float]
-Rate = tuple[float, float, float]
-"""Rate with the ends of its interval [byte/second]."""
+
+
+@record
+class Rate:
+    """One figure of a file."""
+
+    value: float  # [byte/second]
+    low: float  # end of its interval [byte/second]
+    high: float  # [byte/second]
+    flags: tuple[str, ...]  # what is wrong with it
 
 
 def read_evidence(path: str) -> Mapping[str, Any]:
@@ -51,7 +61,9 @@ def rates_of(data: Mapping[str, Any], path: str) -> dict[Key, Rate]:
         if len(both) != 2 or not all(isinstance(end, (int, float)) for end in both):
             row.fail("bandwidth_range", "two numbers, low and high")
         size = row.number("chunk_bytes") * row.number("n_chunks")
-        found[(_named(row), size)] = (value, float(both[0]), float(both[1]))
+        told = row.data.get("flags")
+        flags = tuple(name for name in FLAGS if isinstance(told, list) and name in told)
+        found[(_named(row), size)] = Rate(value, float(both[0]), float(both[1]), flags)
     return found
 
 
@@ -68,14 +80,19 @@ def compared_files(first: str, second: str) -> Table:
     both = [key for key in before if key in after]
     if not both:
         raise ProfileError(f"{second}: no series and size that {first} has as well")
-    rows = [(*key, before[key][0], after[key][0], *_change(before[key], after[key])) for key in both]
-    changed = sum(row[-1] != "same" for row in rows)
+    rows = [_row(key, before[key], after[key]) for key in both]
+    changed = sum(row[5] != "same" for row in rows)
+    doubted = sum(bool(row[6]) for row in rows)
     only = len(before) - len(both), len(after) - len(both)
     notes = [
         f"{changed} of {len(rows)} figures changed by more than both intervals allow and {SMALL:.0%}.",
+        *_partial(sides),
+        *_asked(sides[0][1], sides[1][1]),
         *_machines(sides[0][1], sides[1][1]),
     ]
-    if any(rate[1] == rate[2] for side in (before, after) for rate in side.values()):
+    if doubted:
+        notes.append(f"{doubted} of them have flags; what differs there may be noise.")
+    if any(rate.low == rate.high for side in (before, after) for rate in side.values()):
         notes.append("Figures of other tools come without an interval; theirs count as exact.")
     if any(only):
         notes.append(f"{only[0]} figures are only in the first file, {only[1]} only in the second.")
@@ -86,31 +103,84 @@ def compared_files(first: str, second: str) -> Table:
         Column("after", "byte/second"),
         Column("change", "1", share=True),
         Column("verdict"),
+        Column("flags"),
     )
     return Table("Two probes", columns, tuple(rows), tuple(notes), SCHEMA)
 
 
+def _row(key: Key, before: Rate, after: Rate) -> tuple[str, float, float, float, float, str, str]:
+    change, verdict = _change(before, after)
+    doubts = [
+        f"{name} ({'both' if name in before.flags and name in after.flags else side})"
+        for name, flag in FLAGS.items()
+        for side, flags in (("before", before.flags), ("after", after.flags))
+        if name in flags and flag.severity != "note"
+    ]
+    return *key, before.value, after.value, change, verdict, ", ".join(dict.fromkeys(doubts))
+
+
 def _change(before: Rate, after: Rate) -> tuple[float, str]:
-    change = after[0] / before[0] - 1 if before[0] > 0 else math.nan
-    apart = after[1] > before[2] or after[2] < before[1]
+    change = after.value / before.value - 1 if before.value > 0 else math.nan
+    apart = after.low > before.high or after.high < before.low
     if not apart or abs(change) < SMALL:
         return change, "same"
     return change, "faster" if change > 0 else "slower"
 
 
+def _partial(sides: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Return which files are of a probe that ended early, each once."""
+    paths = dict.fromkeys(path for path, side in sides if side.get("complete") is not True)
+    return [f"{path} is partial: its probe ended early (complete: false)." for path in paths]
+
+
+def _asked(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Return what was asked for or measured with in other ways."""
+    found = []
+    for words, path in _SETTINGS.items():
+        one, other = (_at(side, path) for side in (first, second))
+        if one != other:
+            found.append(f"{words} differs: {_told(one, path)} against {_told(other, path)}.")
+    return found
+
+
+_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "The level": ("level",),
+    "The version of kvcalc": ("version",),
+    "The tool": ("inputs", "tool"),
+    "The seed": ("inputs", "seed"),
+    "The file system of the disk": ("machine", "disk", "filesystem"),
+    "The file on the disk": ("machine", "disk", "file"),
+}
+"""What a note calls a value of the evidence -> where it stands."""
+
+
+def _at(side: Any, path: Sequence[str]) -> object:  # noqa: ANN401 - as the file holds it
+    for name in path:
+        side = side.get(name) if isinstance(side, Mapping) else None
+    return side
+
+
+def _told(value: object, path: Sequence[str]) -> str:
+    if value is None:
+        return "none"
+    if path[-1] == "file" and isinstance(value, (int, float)):
+        return f"{value / 2**20:g} MiB"
+    return f"{value!s:.60}"
+
+
 def _machines(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Return what differs between the machines, so that nobody compares apples with pears."""
     found = []
-    names = [
-        [item.get("name") for item in side.get("machine", {}).get("devices", [])] for side in (first, second)
-    ]
+    names = [_names(_at(side, ("machine", "devices"))) for side in (first, second)]
     if names[0] != names[1]:
-        found.append(
-            "The devices differ: " + " against ".join(", ".join(map(str, n)) or "none" for n in names) + "."
-        )
-    places = [side.get("machine", {}).get("environment", {}) for side in (first, second)]
+        found.append(f"The devices differ: {names[0] or 'none'} against {names[1] or 'none'}.")
     for key in ("driver", "torch", "kernel", "cpu"):
-        one, other = (place.get(key) for place in places)
+        one, other = (_at(side, ("machine", "environment", key)) for side in (first, second))
         if one != other:
             found.append(f"{key} changed from {one} to {other}.")
     return found
+
+
+def _names(devices: object) -> str:
+    listed = devices if isinstance(devices, list) else []
+    return ", ".join(f"{_at(device, ('name',))!s:.80}" for device in listed)

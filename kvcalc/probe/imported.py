@@ -6,21 +6,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kvcalc.catalog import hardware as machines
+from kvcalc.catalog.paths import is_path
 from kvcalc.documents import read_text, write_text
-from kvcalc.errors import ProfileError, SettingsError
+from kvcalc.errors import KvcalcError, ProfileError, SettingsError
 from kvcalc.probe import environment as surroundings
 from kvcalc.probe.asked import known_name
-from kvcalc.probe.derive import derived_of
+from kvcalc.probe.derive import derived_of, link_rate
 from kvcalc.probe.files import check_apart, check_target, write_evidence
 from kvcalc.probe.importers import fio, nvbandwidth
+from kvcalc.probe.importers.origin import restated
 from kvcalc.probe.importers.rows import Imported
 from kvcalc.probe.profile import profile_of, text_of
-from kvcalc.probe.profile_disk import LARGE_READ, disk_reads
+from kvcalc.probe.profile_disk import why_no_disk
+from kvcalc.probe.profile_entries import rate_text
 from kvcalc.probe.results import DeviceFacts, Environment, Link, Machine, ProbeResult
 from kvcalc.probe.verdicts import Found, checks_of
+from kvcalc.profiles import Hardware
 
 MOST_BYTES = 16 * 2**20
 """Largest file that is read [byte]."""
+LEAST_SHARE = 0.05
+"""Share of a link's rate below which a figure is questioned [1]: chosen; a sixteenth of its lanes."""
 
 
 def probe_import(file: str, profile: str | None = None, base: str | None = None) -> ProbeResult:
@@ -50,13 +57,36 @@ def imported(
     for target, option in ((evidence, "--evidence"), (profile, "--profile")):
         if target is not None:
             check_target(target, option)
-    check_apart({"--evidence": evidence, "--profile": profile})
-    result = _result(_read(read_text(Path(file).expanduser(), MOST_BYTES), file))
+    check_apart({"--evidence": evidence, "--profile": profile}, [file])
+    named = None if base is None else _named(base)
+    found = _read(read_text(Path(file).expanduser(), MOST_BYTES), file)
+    machine = _machine_of(found, file, base, named)
+    result = _result(found)
+    if machine is not None:
+        result = replace(result, warnings=(*result.warnings, *_slow(result, machine)))
     if profile is not None:
-        result = _with_profile(result, file, profile, base)
+        result = _with_profile(result, found, file, profile, machine)
     if evidence is not None:
         write_evidence(evidence, result)
     return result
+
+
+def _named(base: str) -> Hardware:
+    """Return the machine that `--base` names."""
+    try:
+        return machines.load(base)
+    except KvcalcError as error:
+        raise SettingsError(f"--base: {error}") from None
+
+
+def _machine_of(found: Imported, file: str, base: str | None, named: Hardware | None) -> Hardware | None:
+    """Return the machine that is calibrated: as it is named, else as the file tells it, if it does."""
+    known = known_name(found.devices[0]) if found.devices else None
+    if base is None or named is None:
+        return None if known is None else machines.load(known)
+    if known is not None and not is_path(base) and named.name != known:
+        raise SettingsError(f"--base: {file} is of {found.devices[0]}, which is {known}, not {named.name}")
+    return named
 
 
 def _read(text: str, name: str) -> Imported:
@@ -73,7 +103,7 @@ def _result(found: Imported) -> ProbeResult:
     rows = found.measurements
     derived = derived_of(rows, ())
     return ProbeResult(
-        inputs={"tool": found.tool},
+        inputs={"tool": found.tool} | ({} if found.run is None else {"measured": found.run}),
         sources={},
         warnings=found.notes,
         assumptions=found.assumptions,
@@ -91,34 +121,40 @@ def _result(found: Imported) -> ProbeResult:
     )
 
 
-def _with_profile(result: ProbeResult, file: str, profile: str, base: str | None) -> ProbeResult:
-    from kvcalc.catalog import hardware as machines
-    from kvcalc.catalog.paths import is_path
-
-    names = [device.name for device in result.machine.devices]
-    known = known_name(names[0]) if names else None
-    name = base or known
-    if name is None:
+def _with_profile(
+    result: ProbeResult, found: Imported, file: str, profile: str, machine: Hardware | None
+) -> ProbeResult:
+    if machine is None:
         raise SettingsError("--base: missing; the file does not tell the machine, e.g. --base h100-sxm-80gb")
-    found = machines.load(name)
-    if known is not None and not is_path(name) and found.name != known:
-        raise SettingsError(f"--base: {file} is of {names[0]}, which is {known}, not {found.name}")
-    device = result.machine.devices[0] if result.machine.devices else _device(0, found.title)
+    device = result.machine.devices[0] if result.machine.devices else _device(0, machine.title)
     whole = replace(result, machine=replace(result.machine, devices=(device,)))
     try:
-        text = text_of(profile_of(whole, found))
+        entry = restated(profile_of(whole, machine), found, result.created[:10])
     except ProfileError as error:
-        raise ProfileError(f"{file}: {error}") from None
-    write_text(profile, text)
+        why = why_no_disk(result.measurements)
+        told = f"no profile: {why}" if why and all(row.test == "Z1" for row in result.measurements) else error
+        raise ProfileError(f"{file}: {told}") from None
+    write_text(profile, text_of(entry))
     return replace(result, warnings=(*result.warnings, *_left_out(result)), profile=profile)
 
 
 def _left_out(result: ProbeResult) -> Iterator[str]:
-    """Say that a disk was read in blocks that tell no rate."""
-    reads = disk_reads(result.measurements)
-    if reads.large is None and reads.small is not None:
-        least = f"{LARGE_READ // 2**10} KiB"
-        yield f"the profile has no disk: reads of less than {least} do not tell its bandwidth"
+    """Say why a disk that was measured is not in the profile."""
+    why = why_no_disk(result.measurements)
+    if why is not None:
+        yield f"the profile has no disk: {why}"
+
+
+def _slow(result: ProbeResult, machine: Hardware) -> Iterator[str]:
+    """Say that a link is far slower than it is on such a machine: the unit may be another one."""
+    links = {"h2d": machine.host_to_device, "d2h": machine.device_to_host}
+    for direction, link in links.items():
+        rate = link_rate(direction, result.measurements, ())
+        if rate is not None and rate < LEAST_SHARE * link.nominal:
+            yield (
+                f"{rate_text(rate)} {direction} are {rate / link.nominal:.2%} of the "
+                f"{rate_text(link.nominal)} of {link.via}, the link of {machine.name}: is the unit right?"
+            )
 
 
 def _device(index: int, name: str) -> DeviceFacts:

@@ -62,12 +62,12 @@ def test_the_json_of_fio_is_read():
     result = imported(str(DATA / "fio.json"))
     assert rates(result) == {
         ("disk.read.depth32", None, 4096.0): 2867200000.0,
-        ("disk.read.depth8", None, 2.0**20): 6347656 * 1024.0,  # `bw` counts KiB, where there is no bw_bytes
-        ("disk.write.depth8", None, 2.0**18): 2e9,
-        ("disk.read.buffered.depth1", None, 2.0**20): 30e9,
+        ("disk.read.sequential.depth8", None, 2.0**20): 6347656 * 1024.0,  # `bw` counts KiB, where there is no bw_bytes
+        ("disk.write.sequential.depth8", None, 2.0**18): 2e9,
+        ("disk.read.sequential.buffered.depth1", None, 2.0**20): 30e9,
     }
     assert [check.id for check in result.checks if check.verdict == "fail"] == ["buffered"]
-    assert any("broken: fio ended with error 22" in note for note in result.warnings)
+    assert any("job 4: fio ended with error 22" in note for note in result.warnings)
     small = next(row for row in result.measurements if row.in_flight == 32)
     assert small.median == pytest.approx(4096 / 2867200000)
 
@@ -238,7 +238,7 @@ def test_a_file_without_a_usable_figure_writes_no_profile(tmp_path, capsys):
     file = tmp_path / "fio.json"
     file.write_text(json.dumps(data))
     error = refused([str(file), "--base", "h100-sxm-80gb"], tmp_path / "p.yaml", capsys)
-    assert f"{file}: no profile: nothing that a profile holds was measured" in error
+    assert f"{file}: no profile: no direct I/O: a cache answers buffered reads" in error
 
 
 def test_nvbandwidth_without_a_test_is_refused(tmp_path, capsys):
@@ -254,4 +254,4 @@ def test_jobs_that_all_failed_are_refused_with_their_errors(tmp_path, capsys):
     file = tmp_path / "fio.json"
     file.write_text(json.dumps(data))
     assert run(["probe", "import", str(file)]) == 2
-    assert "broken: fio ended with error 22" in capsys.readouterr().err
+    assert "job 1: fio ended with error 22" in capsys.readouterr().err

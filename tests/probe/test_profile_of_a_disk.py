@@ -16,7 +16,7 @@ def job(block, depth, rate, side="read", error=0, direct="1"):
     return {
         "jobname": f"{side}-{block}-{depth}",
         "error": error,
-        "job options": {"rw": side, "bs": str(block), "iodepth": str(depth), "direct": direct},
+        "job options": {"rw": f"rand{side}", "bs": str(block), "iodepth": str(depth), "direct": direct},
         side: done,
     }
 

@@ -1,25 +1,32 @@
 """What measuring the machine has changed, as a part of the page of a plan."""
 
+from collections.abc import Mapping
+
 from kvcalc.calibration_results import Calibrated, Calibration, Moved
 from kvcalc.output.fields import text
 from kvcalc.output.format import human, range_text
 from kvcalc.output.page import Cell, Grid, grid
+from kvcalc.results import Source
 
 _QUESTIONS = {"fits": "does it fit", "first_limit": "first limit", "offload": "restore or recompute"}
 _MOST = 8
 
 
-def calibration_blocks(calibration: Calibration) -> tuple[Grid, ...]:
+IMPORTED = ", imported by kvcalc probe"
+"""What follows the name of another tool in the title of a source."""
+
+
+def calibration_blocks(calibration: Calibration, sources: Mapping[str, Source]) -> tuple[Grid, ...]:
     """Return the measured values beside those before, and every verdict under both."""
     values: list[tuple[Cell | str, ...]] = [_value(item) for item in calibration.values]
     verdicts: list[tuple[Cell | str, ...]] = [_verdict(item) for item in calibration.verdicts]
-    header = ("value", "before", "measured", "range", "change")
-    title = "Measured on this machine, instead of what was known of its kind"
+    tools = _tools(calibration, sources)
+    header = ("value", "before", f"measured ({tools})" if tools else "measured", "range", "change")
     if not calibration.verdicts:
         said = (f"{calibration.reason[:1].upper()}{calibration.reason[1:]}.", _assumed(calibration))
-        return (grid("Measured on this machine", header, "lrrrr", values, said),)
+        return (grid("Measured", header, "lrrrr", values, said),)
     return (
-        grid(title, header, "lrrrr", values),
+        grid("Measured, instead of what was known of its kind", header, "lrrrr", values),
         grid(
             "Verdicts before and with the measured values",
             ("", "tier", "before", "now", "gain before", "gain now"),
@@ -28,6 +35,13 @@ def calibration_blocks(calibration: Calibration) -> tuple[Grid, ...]:
             (f"{calibration.reason[:1].upper()}{calibration.reason[1:]}.", _assumed(calibration)),
         ),
     )
+
+
+def _tools(calibration: Calibration, sources: Mapping[str, Source]) -> str:
+    """Return which other tools measured the values; nothing where the probe did."""
+    titles = [sources[item.key].source for item in calibration.values if item.key in sources]
+    tools = dict.fromkeys(title.split()[0] for title in titles if IMPORTED in title)
+    return ", ".join(tools)
 
 
 def _value(item: Calibrated) -> tuple[Cell | str, ...]:

@@ -1,21 +1,41 @@
 """JSON of fio (``--output-format=json``): reads and writes of each job, whether past the cache, how deep."""
 
-import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from kvcalc.documents import parse_json
-from kvcalc.probe.importers.rows import Imported, line_of, refuse, told
+from kvcalc.probe.importers.fio_job import Job, Place, block_of, depth_unsure, job_of, left_out
+from kvcalc.probe.importers.fio_together import is_unsure, runs_of
+from kvcalc.probe.importers.rows import Imported, line_of, rate_of, refuse, told, word_of
+from kvcalc.probe.measurements.disk_reads import CACHE_RATE
+from kvcalc.probe.profile_disk import BESIDE, RANDOM, SEQUENTIAL
 from kvcalc.probe.results import Measurement
+from kvcalc.records import record
 
-_SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _SIDES = ("read", "write")
-DEFAULT_BLOCK = 4096
-"""Block of fio where a job names none [byte]."""
-
 MOST_TOLD = 3
-"""Jobs that failed, of those that a message names [1]."""
+"""Reasons for leaving jobs out, of those that a message gives [1]."""
+MOST_RATE = 1e12
+"""Rate that no storage of one machine reaches [byte/second]: 50 times that of the fastest single disk."""
+MOST_SECONDS = 10.0
+"""Time that no disk takes for one request [second]: operating systems give up after 30."""
+
+
+@record
+class Part:
+    """What one job read, or wrote."""
+
+    job: Job
+    side: str
+    size: float  # of a block [byte]
+    rate: float  # [byte/second]
+    lasted: float  # [millisecond]; 0 where the file does not say
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What must be alike in two parts for their rates to be those of one load."""
+        return self.side, self.size, self.job.direct, self.job.random, self.job.files
 
 
 def read(text: str, name: str) -> Imported:
@@ -33,91 +53,164 @@ def read(text: str, name: str) -> Imported:
     version = data.get("fio version") if isinstance(data, Mapping) else None
     if not isinstance(version, str):
         refuse(name, 1, "no JSON of fio: the key 'fio version' is missing")
-    jobs = data.get("jobs")
-    if not isinstance(jobs, list) or not jobs:
+    listed = data.get("jobs")
+    if not isinstance(listed, list) or not listed:
         refuse(name, line_of(text, '"fio version"'), "jobs: expected a list of jobs")
-    shared = data.get("global options")
-    rows: list[Measurement] = []
+    jobs = _jobs(listed, data.get("global options"), padded, name)
     notes: list[str] = []
-    for at, job in enumerate(jobs):
-        rows += _job(job, shared if isinstance(shared, Mapping) else {}, at, text, name, notes)
+    rows = _repeated(list(_rows(jobs, notes)), notes)
     if not rows:
         why = "; ".join(notes[:MOST_TOLD]) or "none of them has read or written anything"
         refuse(name, line_of(text, '"jobs"'), f"jobs: {why}")
-    return Imported(version, tuple(rows), notes=tuple(notes))
+    return Imported(
+        word_of(version, "fio of an unknown version"), tuple(rows), notes=tuple(notes), run=_day(data)
+    )
 
 
-def _job(
-    job: Any,  # noqa: ANN401 - as the file holds it
-    shared: Mapping[str, Any],
-    at: int,
-    text: str,
-    name: str,
-    notes: list[str],
-) -> Iterator[Measurement]:
-    if not isinstance(job, Mapping):
-        refuse(name, line_of(text, '"jobs"'), f"jobs[{at}]: expected keys with values")
-    title = str(job.get("jobname", at))
-    line = line_of(text, json.dumps(job.get("jobname")), '"jobs"') if "jobname" in job else 1
-    if job.get("error", 0) not in (0, None):
-        notes.append(f"{title:.60}: fio ended with error {job['error']}; left out")
+def _jobs(listed: Sequence[Any], shared: object, text: str, name: str) -> list[Job]:
+    found = []
+    start = max(0, text.find('"jobs"'))
+    for at, data in enumerate(listed):
+        if not isinstance(data, Mapping):
+            refuse(name, line_of(text, '"jobs"'), f"jobs[{at}]: expected keys with values")
+        if "jobname" in data:
+            start = max(start, text.find('"jobname"', start + 1))
+        line = text.count("\n", 0, start) + 1
+        place = Place(at + 1, line, start, text, name)
+        found.append(job_of(data, shared if isinstance(shared, Mapping) else {}, place))
+    return found
+
+
+def _rows(jobs: Sequence[Job], notes: list[str]) -> Iterator[tuple[Part, Measurement]]:
+    if is_unsure(jobs):
+        notes.append("fio's file does not say which jobs ran at the same time; each is taken as alone")
+    for run in runs_of(jobs):
+        ran = [job for job in run if job.data.get("error", 0) in (0, None)]
+        parts = [part for job in run for part in _parts(job, notes)]
+        alike: dict[tuple[object, ...], list[Part]] = {}
+        for part in parts:
+            alike.setdefault(part.kind, []).append(part)
+        counts = [len(group) for group in alike.values()]
+        mixed = any(count != len(ran) for count in counts)
+        if mixed:
+            names = _listed([job.place.number for job in ran])
+            notes.append(f"{names} ran at the same time; what one of them reaches alone is not known")
+        for group in alike.values():
+            yield group[0], _row(group, sum(_depth(part.job, run) for part in group), mixed)
+
+
+def _parts(job: Job, notes: list[str]) -> Iterator[Part]:
+    why = left_out(job)
+    if why is not None:
+        notes.append(f"job {job.place.number}: {why}; left out")
         return
-    own = job.get("job options")
-    options = {**shared, **(own if isinstance(own, Mapping) else {})}
-    depth = _count(options, "iodepth", name, line, text) * _count(options, "numjobs", name, line, text)
-    direct = str(options.get("direct", "0")).strip() == "1"
+    found = False
     for side in _SIDES:
-        part = job.get(side)
+        part = job.data.get(side)
         if not isinstance(part, Mapping):
             continue
-        rate = _rate(part, side, name, line, text)
+        key, rate = _rate(part, side, job.place)
         if rate <= 0:
             continue
-        size = _block(options, side, name, line, text)
-        yield told(
-            test="Z1",
-            series=f"disk.{side}.depth{depth}" if direct else f"disk.{side}.buffered.depth{depth}",
-            path="disk",
-            direction=side,
-            counted=side,
-            mechanism="direct" if direct else "buffered",
-            size=size,
-            rate=rate,
-            in_flight=depth,
-            flags=() if direct else ("buffered",),
-        )
+        found = True
+        size = block_of(job, side)
+        _check(job, f"{side}.{key}", rate, size)
+        yield Part(job, side, size, rate, _number(part.get("runtime")))
+    if found and depth_unsure(job):
+        said = "fio's own does one request at a time, whatever iodepth says"
+        notes.append(f"job {job.place.number} names no ioengine; {said}")
 
 
-def _rate(part: Mapping[str, Any], side: str, name: str, line: int, text: str) -> float:
+def _row(group: Sequence[Part], depth: int, beside: bool) -> Measurement:
+    """Return the rate of jobs that were one load: all bytes over the longest time, as fio adds them."""
+    part, job = group[0], group[0].job
+    longest = max(one.lasted for one in group)
+    rate = sum(one.rate for one in group)
+    if all(one.lasted > 0 for one in group):
+        rate = sum(one.rate * one.lasted for one in group) / longest
+    order = RANDOM if job.random else SEQUENTIAL
+    mechanism = "direct" if job.direct else "buffered"
+    words = {SEQUENTIAL: not job.random, BESIDE: beside, "buffered": not job.direct}
+    flags = {"buffered": not job.direct, "cache_hit": job.direct and rate > CACHE_RATE}
+    return told(
+        test="Z1",
+        series=".".join(["disk", part.side, *_true(words), f"depth{depth}"]),
+        path="disk",
+        direction=part.side,
+        counted=part.side,
+        mechanism=f"{mechanism}_{BESIDE}" if beside else mechanism,
+        order=order,
+        size=part.size,
+        rate=rate,
+        in_flight=depth,
+        flags=_true(flags),
+    )
+
+
+def _true(words: Mapping[str, bool]) -> list[str]:
+    return [word for word, is_true in words.items() if is_true]
+
+
+def _depth(job: Job, run: Sequence[Job]) -> int:
+    """Return the requests under way in one entry: of all clones, unless they have entries of their own."""
+    entries = sum(other.name == job.name and other.group == job.group for other in run)
+    return job.depth * (1 if entries > 1 else job.clones)
+
+
+def _repeated(found: Sequence[tuple[Part, Measurement]], notes: list[str]) -> list[Measurement]:
+    """Return one measurement of each series and size: the faster, as among series."""
+    kept: dict[tuple[str, float], tuple[Part, Measurement]] = {}
+    for part, row in found:
+        key = row.series, float(row.chunk_bytes)
+        other = kept.setdefault(key, (part, row))
+        if other[1] is not row:
+            numbers = _listed([other[0].job.place.number, part.job.place.number])
+            notes.append(f"{numbers} measure the same; the faster one is taken")
+            kept[key] = max(other, (part, row), key=lambda one: float(one[1].bandwidth or 0))
+    return [row for _, row in kept.values()]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Return jobs as a text.
+
+    >>> _listed([1]), _listed([1, 2, 3])
+    ('job 1', 'jobs 1, 2 and 3')
+    """
+    if len(numbers) == 1:
+        return f"job {numbers[0]}"
+    return f"jobs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _rate(part: Mapping[str, Any], side: str, place: Place) -> tuple[str, float]:
     """Return bytes per second: fio's `bw` counts KiB, newer files have `bw_bytes` as well."""
     for key, factor in (("bw_bytes", 1.0), ("bw", 1024.0)):
         if key in part:
-            value = part[key]
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not math.isfinite(value)
-                or value < 0
-            ):
-                where = line_of(text, f'"{key}"', f'"{side}"')
-                refuse(name, where, f"{side}.{key}: {value!r:.40} is no bandwidth")
-            return float(value) * factor
-    return 0.0
+            rate = rate_of(part[key])
+            if rate is None:
+                place.refuse(key, f"{side}.{key}: {part[key]!r:.40} is no bandwidth", f'"{side}"')
+            return key, rate * factor
+    return "", 0.0
 
 
-def _count(options: Mapping[str, Any], key: str, name: str, line: int, text: str) -> int:
-    value = str(options.get(key, "1")).strip()
-    if not (value.isascii() and value.isdigit() and 0 < int(value) < 10**6):
-        refuse(name, line_of(text, f'"{key}"'), f"job options.{key}: {value!r:.40} is no number of requests")
-    return int(value)
+def _check(job: Job, key: str, rate: float, size: float) -> None:
+    """Refuse a rate that no disk has."""
+    side, _, last = key.partition(".")
+    after = f'"{side}"'
+    if rate > MOST_RATE:
+        job.place.refuse(last, f"{key}: {rate:.6g} B/s is more than any disk reaches", after)
+    seconds = job.depth * size / rate
+    if seconds > MOST_SECONDS:
+        why = f"{rate:.6g} B/s is less than any disk reaches: {seconds:.3g} s for one block of {size:.0f} B"
+        job.place.refuse(last, f"{key}: {why}", after)
 
 
-def _block(options: Mapping[str, Any], side: str, name: str, line: int, text: str) -> float:
-    """Return the size of a block; of "64k,128k" the first is that of reads and the second of writes."""
-    said = str(options.get("bs", options.get("blocksize", DEFAULT_BLOCK))).lower().split(",")
-    word = said[1] if side == "write" and len(said) > 1 and said[1] else said[0]
-    digits = word.rstrip("bi").rstrip("kmg")
-    suffix = word.rstrip("bi")[len(digits) :]
-    if not digits.isdigit() or suffix not in _SUFFIXES or int(digits) == 0:
-        refuse(name, line_of(text, '"bs"'), f"job options.bs: {word!r:.40} is no size of a block")
-    return float(int(digits) * _SUFFIXES[suffix])
+def _number(value: object) -> float:
+    return rate_of(value) or 0.0
+
+
+def _day(data: Mapping[str, Any]) -> str | None:
+    """Return the date of the run, in UTC; None where the file does not tell a plausible one."""
+    stamp = _number(data.get("timestamp"))
+    if not 1e9 < stamp < 1e10:
+        return None
+    return datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%d")

@@ -1,5 +1,7 @@
 """What importers have in common: a measurement of which another tool told the rate alone."""
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import field
 from typing import NoReturn
@@ -23,6 +25,7 @@ class Imported:
     notes: tuple[str, ...] = ()  # what was left out, and why
     driver: str | None = None
     assumptions: tuple[str, ...] = field(default=())
+    run: str | None = None  # date on which the tool ran, where the file tells it
 
 
 def refuse(name: str, line: int, why: str) -> NoReturn:
@@ -30,11 +33,31 @@ def refuse(name: str, line: int, why: str) -> NoReturn:
     raise ProfileError(f"{name}:{line}: {why}")
 
 
-def line_of(text: str, needle: str, after: str = "") -> int:
-    """Return the line that holds a piece of text, after the first place of another; 1 where none does."""
-    start = max(0, text.find(after)) if after else 0
+def line_of(text: str, needle: str, start: int = 0) -> int:
+    """Return the line that holds a piece of text, from a place on, else before it; 1 where none does."""
     at = text.find(needle, start)
+    at = at if at >= 0 else text.find(needle)
     return text.count("\n", 0, at) + 1 if at >= 0 else 1
+
+
+def rate_of(value: object) -> float | None:
+    """Return a number that is finite and not negative, as a rate must be; None where it is not one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None
+
+
+def word_of(text: object, otherwise: str) -> str:
+    """Return a version as it stands; another text where it could be something else, such as a name or a path.
+
+    >>> word_of("fio-3.36", "?"), word_of("alice@host:/home", "?")
+    ('fio-3.36', '?')
+    """
+    return text if isinstance(text, str) and re.fullmatch(r"[\w.+-]{1,40}", text) else otherwise
 
 
 def told(
@@ -45,6 +68,7 @@ def told(
     direction: str,
     counted: str,
     mechanism: str,
+    order: str = "",
     size: float,
     rate: float | None,
     device: int | None = None,
@@ -63,7 +87,7 @@ def told(
         direction=direction,
         pinned=pinned,
         mechanism=mechanism,
-        order="",
+        order=order,
         counted=counted,
         chunk_bytes=size,
         n_chunks=1,
