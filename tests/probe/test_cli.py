@@ -380,3 +380,110 @@ def test_figures_of_another_tool_are_compared_device_by_device(capsys):
     found = {row["series"]: row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert found["h2d.pinned"] == "slower"  # 55.3 to 27.1 GB/s
     assert found["h2d.pinned (device 1)"] == "same"
+
+
+@pytest.mark.parametrize("name", ["a.json", "b.json", "./a.json"])
+def test_a_comparison_is_not_saved_over_what_it_compares(name, at, capsys):
+    for side, when in (("a", "before"), ("b", "after")):
+        (at / f"{side}.json").write_text((EXAMPLES / f"probe-{when}.json").read_text())
+    before = (at / name).read_text()
+    assert run(["probe", "compare", "a.json", "b.json", "--save", name]) == 2
+    assert f"--save: {name} is the file that is read; name another one" in capsys.readouterr().err
+    assert (at / name).read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("save", "words"),
+    [
+        ("no/such/x.json", "--save: no/such/x.json: the folder no/such is not there"),
+        ("", "is empty"),
+        (".", "is a folder"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [["compare", "a.json", "b.json"], ["import", "f.json"], ["--quick"]])
+def test_a_wrong_place_is_refused_before_anything_is_read(arguments, save, words, at, capsys):
+    assert run(["probe", *arguments, "--save", save]) == 2  # none of the files that it names is there
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert "--save: " in error
+    assert words in error
+    assert list(at.iterdir()) == []
+
+
+def changed(at, name, **parts):
+    """Write the earlier evidence of the examples with other parts."""
+    body = json.loads((EXAMPLES / "probe-before.json").read_text())
+    (at / name).write_text(json.dumps(body | parts))
+
+
+DISK = {"filesystem": "ext4", "rotational": False, "scheduler": None, "virtual": False, "free": 1e12}
+
+
+def test_a_comparison_says_what_else_differs(at, capsys):
+    machine = json.loads((EXAMPLES / "probe-before.json").read_text())["machine"]
+    changed(at, "a.json", level="quick", machine=machine | {"disk": DISK | {"file": 2**30}})
+    other = machine | {"disk": DISK | {"file": 2**34, "filesystem": "xfs"}}
+    changed(at, "b.json", complete=False, version="9.9.9", machine=other)
+    assert run(["probe", "compare", "a.json", "b.json", "--format", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    for words in (
+        "b.json is partial: its probe ended early (complete: false).",
+        "The level differs: quick against imported.",
+        "The file on the disk differs: 1024 MiB against 16384 MiB.",
+        "The file system of the disk differs: ext4 against xfs.",
+        "against 9.9.9.",
+    ):
+        assert any(words in note for note in notes), words
+    assert not any("a.json is partial" in note for note in notes)
+
+
+def test_a_comparison_marks_figures_that_were_unstable(at, capsys):
+    rows = json.loads((EXAMPLES / "probe-before.json").read_text())["measurements"]
+    flagged = [{**rows[0], "flags": ["unstable", "outliers"]}, *rows[1:]]
+    both = [flagged[0], {**rows[1], "flags": ["unstable"]}, *rows[2:]]
+    changed(at, "a.json", measurements=flagged)
+    changed(at, "b.json", measurements=both)
+    assert run(["probe", "compare", "a.json", "b.json", "--format", "json"]) == 0
+    found = [row["flags"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert found[:3] == ["unstable (both)", "unstable (after)", ""]
+
+
+@pytest.mark.parametrize("part", [{"machine": 5}, {"machine": {"devices": 5}}, {"inputs": None}])
+def test_a_comparison_survives_what_it_does_not_need(part, at, capsys):
+    changed(at, "a.json", **part)
+    assert run(["probe", "compare", "a.json", str(EXAMPLES / "probe-before.json")]) == 0
+
+
+IMPORT = ["probe", "import", str(EXAMPLES / "nvbandwidth.json"), "--base", "h100-sxm-80gb"]
+
+
+@pytest.mark.parametrize(
+    ("option", "written", "words"),
+    [
+        ("--evidence", "--profile", "--evidence: x is a profile of an earlier probe, not evidence"),
+        ("--profile", "--evidence", "--profile: x is evidence of an earlier probe, not a profile"),
+    ],
+)
+def test_an_option_writes_over_its_own_kind_alone(option, written, words, at, capsys):
+    assert run([*IMPORT, written, "x"]) == 0
+    before = (at / "x").read_text()
+    assert run([*IMPORT, written, "x"]) == 0
+    capsys.readouterr()
+    assert run([*IMPORT, option, "x"]) == 2
+    assert words in capsys.readouterr().err
+    assert (at / "x").read_text() == before
+
+
+@pytest.mark.parametrize("option", ["--evidence", "--profile"])
+def test_an_empty_name_is_said_to_be_empty(option, at, capsys):
+    assert run([*IMPORT, option, ""]) == 2
+    assert f"{option}: the name of the file is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--evidence", "--profile", "--save"])
+def test_an_import_is_not_written_over_its_file(option, at, capsys):
+    (at / "n.json").write_text((EXAMPLES / "nvbandwidth.json").read_text())
+    assert run(["probe", "import", "n.json", option, "n.json"]) == 2
+    error = capsys.readouterr().err
+    assert "FILE" not in error
+    assert f"{option}: n.json is" in error

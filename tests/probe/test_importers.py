@@ -62,7 +62,8 @@ def test_the_json_of_fio_is_read():
     result = imported(str(DATA / "fio.json"))
     assert rates(result) == {
         ("disk.read.depth32", None, 4096.0): 2867200000.0,
-        ("disk.read.sequential.depth8", None, 2.0**20): 6347656 * 1024.0,  # `bw` counts KiB, where there is no bw_bytes
+        ("disk.read.sequential.depth8", None, 2.0**20): 6347656
+        * 1024.0,  # `bw` counts KiB, where there is no bw_bytes
         ("disk.write.sequential.depth8", None, 2.0**18): 2e9,
         ("disk.read.sequential.buffered.depth1", None, 2.0**20): 30e9,
     }
