@@ -8,8 +8,11 @@ from docs.writers.markdown import code, document, prose, table
 from kvcalc.output.format import human
 from kvcalc.probe import fit, statistics
 from kvcalc.probe.flags import FLAGS
+from kvcalc.probe.imported import LEAST_SHARE
 from kvcalc.probe.measurements import TESTS
+from kvcalc.probe.measurements.disk_reads import CACHE_RATE
 from kvcalc.probe.options import GPU_NOTE, SAMPLES
+from kvcalc.probe.profile_disk import LARGE_READ, SMALL_READ
 from kvcalc.probe.verdicts import expected
 
 COVERAGE = Path(__file__).resolve().parents[1] / "probe_coverage.json"
@@ -62,7 +65,9 @@ def page() -> str:
         "## The profile, and what a plan says of it",
         _PROFILE,
         "## Other tools",
-        _TOOLS,
+        _TOOLS.format(
+            least=LEAST_SHARE, large=LARGE_READ // 2**10, small=SMALL_READ // 2**10, cache=CACHE_RATE / 1e9
+        ),
         "## What is not in the files",
         _REDACTED,
     )
@@ -107,11 +112,24 @@ profile shows every verdict with the values before and with the measured ones, a
 
 _TOOLS = """`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A
 cells, waived tests, CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it writes a
-calibrated profile. A disk's rate is that of its largest reads (128 KiB or more), its latency that of
-reads of at most 16 KiB with one under way; what the file lacks is left out. A broken file is refused with
-its line, and so is a file of another machine than the base, or one above the base's link by more than 3%.
+calibrated profile, which names the tool, its version and, where the file tells it, the day of the run. A
+broken file is refused with its line, and so are a text of nvbandwidth whose matrix does not add up to the
+line `SUM` under it, a test that is in it twice, a file of another machine than the base, and a rate above the
+base's link by more than 3%. A rate below {least:.0%} of that link is taken, with a warning that asks for the
+unit.
+
+Of fio's jobs, those that ran at the same time (the clones of `numjobs`, and jobs without `stonewall` or
+`wait_for`; newer files tell the times) are added where they read alike; where they do not, they tell no
+latency. A disk's rate is that of its largest direct reads ({large} KiB or more), random or in sequence, as
+the note says; its latency that of random reads of at most {small} KiB with one under way, its requests per
+second those of the smallest random reads. Engines of system calls (`psync`) have one under way whatever
+`iodepth` says. Left out, with a warning: jobs that failed, whose blocks differ in size (`bssplit`, `bsrange`)
+or that were held back (`rate`, `thinktime`). Buffered reads and rates above {cache:g} GB/s are of a cache and
+in no profile. What the file lacks is left out.
+
 `kvcalc probe compare A B` says which figures of two evidence files differ by more than both intervals
-allow."""
+allow, which of them have flags such as `unstable`, and what else differs: a partial file, level, version,
+tool, devices, the file on the disk."""
 
 _REDACTED = """No host name, user, serial number, device UUID, bus address or path. The evidence
 follows [a JSON Schema](../kvcalc/schemas/probe-1.json); a killed probe leaves a valid file with

@@ -1,6 +1,6 @@
 """The mappings and values inside a document, read with a message that names their place."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -9,6 +9,8 @@ from kvcalc.documents.limits import Document
 from kvcalc.errors import ProfileError, UnitError, did_you_mean
 
 Value = TypeVar("Value")
+LARGEST = sys.float_info.max
+"""Largest number that is read [1]: whole numbers of a file may have more digits than any float."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Section:
     def number(self, key: str) -> float:
         """Return a number without a unit."""
         value = self.data.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             self.fail(key, "a number")
         return float(value)
 

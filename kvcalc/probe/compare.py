@@ -1,6 +1,7 @@
 """Two probes side by side: a figure has changed when the intervals of both do not overlap."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,17 @@ def rates_of(data: Mapping[str, Any], path: str) -> dict[Key, Rate]:
             continue
         value = row.number("bandwidth")
         both = [value, value] if row.data.get("bandwidth_range") is None else row.items("bandwidth_range")
-        if len(both) != 2 or not all(isinstance(end, (int, float)) for end in both):
+        if len(both) != 2 or not all(_is_number(end) for end in both):
             row.fail("bandwidth_range", "two numbers, low and high")
         size = row.number("chunk_bytes") * row.number("n_chunks")
         told = row.data.get("flags")
         flags = tuple(name for name in FLAGS if isinstance(told, list) and name in told)
         found[(_named(row), size)] = Rate(value, float(both[0]), float(both[1]), flags)
     return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
 
 
 def _named(row: Section) -> str:

@@ -487,3 +487,11 @@ def test_an_import_is_not_written_over_its_file(option, at, capsys):
     error = capsys.readouterr().err
     assert "FILE" not in error
     assert f"{option}: n.json is" in error
+
+
+@pytest.mark.parametrize("key", ["chunk_bytes", "bandwidth"])
+def test_a_number_beyond_every_float_is_refused_by_its_key(key, at, capsys):
+    rows = json.loads((EXAMPLES / "probe-before.json").read_text())["measurements"]
+    changed(at, "a.json", measurements=[rows[0] | {key: 10**400}])
+    assert run(["probe", "compare", "a.json", "a.json"]) == 2
+    assert f"a.json: measurements[0].{key}: expected a number" in capsys.readouterr().err

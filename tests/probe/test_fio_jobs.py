@@ -217,6 +217,7 @@ def test_an_engine_that_reads_no_disk_is_refused(fio, capsys):
         (10**400, "is no bandwidth"),
         (1, "read.bw_bytes: 1 B/s is less than any disk reaches"),
     ],
+    ids=["huge", "no float", "tiny"],
 )
 def test_a_rate_that_no_disk_has_is_refused_at_its_line(rate, words, fio, capsys):
     path = fio(job(**large()))

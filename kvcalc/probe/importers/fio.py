@@ -14,6 +14,8 @@ from kvcalc.probe.results import Measurement
 from kvcalc.records import record
 
 _SIDES = ("read", "write")
+MOST_JOBS = 2048
+"""Jobs of one file [1]: fio itself takes 4096 at most, and clones can be grouped."""
 MOST_TOLD = 3
 """Reasons for leaving jobs out, of those that a message gives [1]."""
 MOST_RATE = 1e12
@@ -68,14 +70,17 @@ def read(text: str, name: str) -> Imported:
 
 
 def _jobs(listed: Sequence[Any], shared: object, text: str, name: str) -> list[Job]:
+    if len(listed) > MOST_JOBS:
+        refuse(name, line_of(text, '"jobs"'), f"jobs: {len(listed)} are more than {MOST_JOBS}")
     found = []
     start = max(0, text.find('"jobs"'))
+    line = text.count("\n", 0, start) + 1
     for at, data in enumerate(listed):
         if not isinstance(data, Mapping):
             refuse(name, line_of(text, '"jobs"'), f"jobs[{at}]: expected keys with values")
         if "jobname" in data:
-            start = max(start, text.find('"jobname"', start + 1))
-        line = text.count("\n", 0, start) + 1
+            before, start = start, max(start, text.find('"jobname"', start + 1))
+            line += text.count("\n", before, start)
         place = Place(at + 1, line, start, text, name)
         found.append(job_of(data, shared if isinstance(shared, Mapping) else {}, place))
     return found

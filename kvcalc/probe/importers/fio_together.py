@@ -5,6 +5,7 @@ those that wait: behind a `stonewall`, which also begins a new group, or for the
 Newer versions tell when each job began and how long it ran, which settles it.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from kvcalc.probe.importers.fio_job import Job, is_on
@@ -15,11 +16,16 @@ OVERLAP = 0.5
 
 def runs_of(jobs: Sequence[Job]) -> list[list[Job]]:
     """Return the jobs in sets that ran at the same time, in the order of the file."""
+    walls = [job.place.number for job in jobs if is_on(job.own.get("stonewall", "0"))]
     runs: list[list[Job]] = []
     for job in jobs:
-        joined = [run for run in runs if any(_together(jobs, other, job) for other in run)]
-        runs = [run for run in runs if run not in joined]
-        runs.append([other for run in joined for other in run] + [job])
+        whole, apart = [job], []
+        for run in runs:
+            if any(_together(other, job, walls) for other in run):
+                whole = run + whole
+            else:
+                apart.append(run)
+        runs = [*apart, whole]
     return sorted(runs, key=lambda run: run[0].place.number)
 
 
@@ -30,19 +36,13 @@ def is_unsure(jobs: Sequence[Job]) -> bool:
     return len(names) > 1 and untold and not any("stonewall" in job.options for job in jobs)
 
 
-def _together(jobs: Sequence[Job], first: Job, second: Job) -> bool:
-    """Tell whether a job ran while an earlier one did."""
-    same = first.name == second.name and first.group == second.group
-    walls = [
-        job.place.number
-        for job in jobs
-        if is_on(job.own.get("stonewall", "0")) and first.place.number < job.place.number
-    ]
-    if same and (second.clones > 1 or not walls):
+def _together(first: Job, second: Job, walls: Sequence[int]) -> bool:
+    """Tell whether a job ran while an earlier one did; `walls` are the jobs that waited for all before."""
+    next_wall = bisect_right(walls, first.place.number)
+    walled = next_wall < len(walls) and walls[next_wall] <= second.place.number
+    if first.name == second.name and first.group == second.group and (second.clones > 1 or not walled):
         return True
-    if any(number <= second.place.number for number in walls):
-        return False
-    if str(second.options.get("wait_for", "")) == first.name != "":
+    if walled or str(second.options.get("wait_for", "")) == first.name != "":
         return False
     if None not in (first.started, first.ended, second.started, second.ended):
         return _overlap(first, second) >= OVERLAP
@@ -51,8 +51,7 @@ def _together(jobs: Sequence[Job], first: Job, second: Job) -> bool:
 
 def _overlap(first: Job, second: Job) -> float:
     """Return the time in which both ran, over that of the shorter one."""
-    begun, left = (float(job.started or 0) for job in (first, second)), (first.ended, second.ended)
-    a, b = begun
-    ends = [float(end or 0) for end in left]
-    shorter = min(ends[0] - a, ends[1] - b)
-    return (min(ends) - max(a, b)) / shorter if shorter > 0 else 0.0
+    spans = [(float(job.started or 0), float(job.ended or 0)) for job in (first, second)]
+    shorter = min(end - start for start, end in spans)
+    both = min(end for _, end in spans) - max(start for start, _ in spans)
+    return both / shorter if shorter > 0 else 0.0

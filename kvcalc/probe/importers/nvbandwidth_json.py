@@ -99,14 +99,19 @@ def _one_case(
         refuse(name, line, f"{test}: passed, but has no bandwidth_matrix of rows")
     if sum(len(row) for row in rows) > MOST_CELLS or len({len(row) for row in rows}) != 1:
         refuse(name, line, f"{test}: the rows of bandwidth_matrix differ in length, or are too many")
-    cells = []
-    for row in rows:
-        cells.append(tuple(cell_of(str(cell), name, line_of(text, json.dumps(cell), at)) for cell in row))
+    cells = [tuple(_cell(cell, text, at, name) for cell in row) for row in rows]
     description = str(case.get("bandwidth_description", ""))
     unit = unit_of(description, name, line_of(text, json.dumps(description), at))
     matrices.append(Matrix(test, description, tuple(cells), line, unit))
     _note_sum(case, test, cells, notes)
     return here + 1
+
+
+def _cell(cell: Any, text: str, at: int, name: str) -> float | None:  # noqa: ANN401 - as the file holds it
+    try:
+        return cell_of(str(cell))
+    except ValueError as error:
+        refuse(name, line_of(text, json.dumps(cell), at), str(error))
 
 
 def _note_sum(

@@ -37,16 +37,22 @@ def unit_of(description: str, name: str, line: int) -> float:
         refuse(name, line, f"{unit!r:.40} is no unit of a bandwidth, such as {UNIT}")
 
 
-def cell_of(text: str, name: str, line: int) -> float | None:
-    """Return the number of a cell; None for N/A, and for the 0 of a pair that was not measured."""
+def cell_of(text: str) -> float | None:
+    """Return the number of a cell; None for N/A, and for the 0 of a pair that was not measured.
+
+    Raises
+    ------
+    ValueError
+        If it is no bandwidth; says why.
+    """
     if text == "N/A":
         return None
     try:
         value = float(text)
     except ValueError:
-        refuse(name, line, f"{text!r:.40} is neither a bandwidth nor N/A")
+        raise ValueError(f"{text!r:.40} is neither a bandwidth nor N/A") from None
     if rate_of(value) is None:
-        refuse(name, line, f"{text!r:.40} is no bandwidth")
+        raise ValueError(f"{text!r:.40} is no bandwidth")
     return value if value > 0 else None
 
 

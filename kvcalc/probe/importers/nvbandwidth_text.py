@@ -88,7 +88,10 @@ def _one_test(
         words.append(lines[row].split()[1:])
         if len(words[-1]) != len(header):
             refuse(name, row + 1, f"{test}: {len(words[-1])} values for {len(header)} columns")
-        cells.append(tuple(cell_of(word, name, row + 1) for word in words[-1]))
+        try:
+            cells.append(tuple(map(cell_of, words[-1])))
+        except ValueError as error:
+            refuse(name, row + 1, str(error))
         row += 1
     if not cells:
         refuse(name, row + 1, f"{test}: the matrix has no rows")
