@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Question
+from kvcalc.catalog.said import Question
 from kvcalc.cli.answer import write
 from kvcalc.errors import SettingsError
 

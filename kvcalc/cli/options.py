@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kvcalc.catalog.scenarios import Question, Said, tier_option
+from kvcalc.catalog.said import Question, Said, tier_option
 from kvcalc.errors import SettingsError
 from kvcalc.keys import Key, keys_of
 

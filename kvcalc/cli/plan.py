@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Question, Said
+from kvcalc.catalog.said import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.launch import CheckConfig, Emit, Trace, planned, starts, write_launch
 from kvcalc.cli.options import Explain, Format, On, PlannedOrLaunched, Save, Set, Tiers, keyed, question

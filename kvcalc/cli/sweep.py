@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said
+from kvcalc.catalog.said import Said
 from kvcalc.cli.answer import FORMATS, answer, check_format, to_reader
 from kvcalc.cli.options import On, Planned, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command

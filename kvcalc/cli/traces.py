@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said, quantity
+from kvcalc.catalog.said import Said
 from kvcalc.cli.progress import progress
 from kvcalc.errors import KvcalcError, SettingsError
 
@@ -65,6 +65,8 @@ def _block(text: str | None) -> int | None:
 def _every(text: str | None) -> float:
     if text is None:
         return 0.0
+    from kvcalc.catalog.scenarios import quantity
+
     try:
         return quantity(Said(text, "--session-every"), "second", zero=True)
     except KvcalcError as error:
