@@ -10,6 +10,7 @@ from multiprocessing import get_context
 
 from kvcalc.replay import tasks
 from kvcalc.replay.outcome import Outcome
+from kvcalc.replay.policies import POLICIES
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.stream import Stream
 from kvcalc.replay.tasks import Task
@@ -17,9 +18,6 @@ from kvcalc.replay.trace import Trace
 
 Told = Callable[[int, int], None]
 """Called with the cells that are done and how many there are."""
-
-FAST = frozenset({"lru", "fifo", "belady", "infinite"})
-"""Policies whose time goes by requests and not by blocks."""
 
 SECONDS_PER_BLOCK = 3e-6
 """Time of one block access under a policy of single blocks, for planning alone [second]; measured."""
@@ -69,7 +67,7 @@ def _workers(cells: Sequence[Task], stream: Stream, asked: int | None) -> int:
     if asked is not None:
         return max(1, min(asked, len(cells)))
     accesses = int(stream.blocks.sum())
-    fast = sum(cell.policy in FAST and cell.tiers is None for cell in cells)
+    fast = sum(POLICIES[cell.policy].by_request and cell.tiers is None for cell in cells)
     slow = (len(cells) - fast) * accesses * SECONDS_PER_BLOCK
     if slow + fast * stream.requests * SECONDS_PER_REQUEST < WORTH_PROCESSES:
         return 1
