@@ -15,6 +15,18 @@ from kvcalc.errors import SettingsError
 if TYPE_CHECKING:
     from kvcalc.fit_results import FitResult
 
+Check = Annotated[bool, typer.Option("--check", help="Exit with 1 if it does not fit or start.")]
+Fit = Annotated[
+    bool, typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load.")
+]
+MaxGpus = Annotated[
+    str | None, typer.Option("--max-gpus", metavar="N", help="Most GPUs that --fit tries [64].")
+]
+TargetRate = Annotated[
+    str | None,
+    typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -28,18 +40,10 @@ def plan(
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if it does not fit or start.")] = False,
-    fit: Annotated[
-        bool,
-        typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load."),
-    ] = False,
-    max_gpus: Annotated[
-        str | None, typer.Option("--max-gpus", metavar="N", help="Most GPUs that --fit tries [64].")
-    ] = None,
-    target_rate: Annotated[
-        str | None,
-        typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
-    ] = None,
+    check: Check = False,
+    fit: Fit = False,
+    max_gpus: MaxGpus = None,
+    target_rate: TargetRate = None,
     check_config: CheckConfig = None,
     emit: Emit = None,
     trace: Trace = None,
