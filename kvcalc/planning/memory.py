@@ -6,7 +6,7 @@ from dataclasses import replace
 from kvcalc.engines.layout import Layout
 from kvcalc.engines.overheads import DRIVER_RESERVE, MOE_CHUNK, Batch, Overhead, overhead
 from kvcalc.errors import SettingsError
-from kvcalc.formulas.capacity import capacity_shortfall, capacity_utilization
+from kvcalc.formulas.capacity import capacity_shortfall, capacity_utilization, sequences_of_replica
 from kvcalc.formulas.memory import activation_bytes, kv_pool, logits_bytes, static_share
 from kvcalc.parameters import Parameters
 from kvcalc.parameters.counts import Part
@@ -295,7 +295,7 @@ def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebo
     tokens = scenario.workload.prompt + scenario.workload.generate
     tell_longest(scenario, tokens, book)
     session = float(layout.occupied(tokens))
-    running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
+    running = int(sequences_of_replica(scenario.workload.concurrency, scenario.settings.dp))
     _tell_slots(scenario, running, book)
     need = session * running
     budget = kv_budget(scenario, memory, book)

@@ -17,7 +17,7 @@ from kvcalc.replay.cells import Cell, cells_of
 from kvcalc.replay.curve import Curve, curve_of
 from kvcalc.replay.depths import depths_of, is_stack, why_no_curve
 from kvcalc.replay.grid import Told, run_grid
-from kvcalc.replay.options import Options
+from kvcalc.replay.options import USUAL, Options
 from kvcalc.replay.outcome import Outcome
 from kvcalc.replay.policies import BELADY, LRU
 from kvcalc.replay.results import ReplayLoad, ReplayResult, ReplayRow
@@ -81,7 +81,7 @@ def replay_trace(
     write: str | None = None,
     quota: str = SHARED,
     shares: Mapping[str, float] | None = None,
-    options: Options = Options(),
+    options: Options = USUAL,
     refine: int | None = None,
     shared_prefix: int = 0,
     sample: int | None = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.records import record
 from kvcalc.replay.capacities import Sizing
-from kvcalc.replay.options import Options
+from kvcalc.replay.options import USUAL, Options
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.tiers import EXCLUSIVE, INCLUSIVE, WRITE_BACK, WRITE_THROUGH
@@ -34,7 +34,7 @@ class Asked:
     write: str = WRITE_THROUGH
     quota: str = SHARED
     shares: dict[str, float] = field(default_factory=dict)  # of the cache, by tenant; equal ones when empty
-    options: Options = Options()  # of single policies
+    options: Options = USUAL  # of single policies
     refine: int | None = None  # tokens of finer blocks to split the trace's into [token]
     shared_prefix: int = 0  # tokens that all requests share, for `refine` [token]
     sample: int | None = None  # requests' blocks to follow at most, chosen by hash
