@@ -56,10 +56,9 @@ def _computed(workload: Workload, requests: PerSecond) -> TokensPerSecond:
     return first_computed(requests, workload.prompt, workload.generate, cached, workload.hit_rate)
 
 
-def cheapest_mode(recompute: Seconds, swap: Seconds) -> "str | NDArray[np.object_]":
+def cheapest_mode(recompute: Seconds, swap: Seconds) -> NDArray[np.str_]:
     """Return how a victim is brought back for least; arrays too, where a blank swap is none."""
-    words: str | NDArray[np.object_] = np.where(swap < recompute, "swap", "recompute").astype(object)[()]
-    return words
+    return np.where(swap < recompute, "swap", "recompute")
 
 
 def _swap(speed: Speed, tokens: int, bandwidth: float | None, book: Notebook) -> float | None:

@@ -26,6 +26,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.speed import speed_of
 from kvcalc.results import Memory
 from kvcalc.scenario import Scenario
+from kvcalc.wording import part_text
 
 NODE = 8
 """GPUs of a machine whose profile does not say [1]: what accelerator servers of all vendors hold; assumed."""
@@ -309,12 +310,12 @@ class _Replica:
         workload, weights, short = self.scenario.workload, float(row.weights or 0), float(row.shortfall or 0)
         if not row.kv_pool:
             return (
-                f"weights do not fit: {weights / 1e9:.1f} GB of them on a GPU of {total / 1e9:.1f} GB leave "
+                f"weights do not fit: {part_text(weights)} of them on a GPU of {part_text(total)} leave "
                 "nothing for KV"
             )
         if short > 0:
             return (
-                f"KV is {short / 1e9:.1f} GB short on each GPU: room for {row.sessions:,} of "
+                f"KV is {part_text(short)} short on each GPU: room for {row.sessions:,} of "
                 f"{workload.concurrency:,} sequences"
             )
         pace, busy = float(row.pace or 0), float(row.busy or 0)

@@ -18,6 +18,7 @@ from kvcalc.replay.serving_results import GPU
 from kvcalc.replay.stream import in_time
 from kvcalc.replay.trace import Trace
 from kvcalc.units import to_base, to_tokens
+from kvcalc.wording import said_size
 
 MEGABYTE = 1e6
 """To which a machine's own pool is rounded down where it is the capacity [byte]."""
@@ -111,7 +112,7 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
     if machine is not None and machine.pool is not None and not capacities:
         if machine.pool < machine.sizing.bytes_of(1):
             raise SettingsError(
-                f"--on: the KV pool that is left beside the weights has {machine.pool / 1e9:.4g} GB, which "
+                f"--on: the KV pool that is left beside the weights has {said_size(machine.pool)}, which "
                 "holds no block: the model does not fit; name a larger machine, more GPUs, or a --capacity"
             )
         capacities = (f"{math.floor(machine.pool / MEGABYTE) / 1e3:g} GB",)

@@ -29,4 +29,7 @@ def evicting(speed: Speed, loads: Loads, served: dict[str, Any], restored: dict[
         return found | {"eviction.cheapest_mode": np.full(len(loads), "recompute", dtype=object)}
     size = speed.layout.serialized(tokens, per_gpu=True)
     swap = swap_time(size=size, **ways(speed, fastest)).total
-    return found | {"eviction.swap_time": swap, "eviction.cheapest_mode": cheapest_mode(time, swap)}
+    return found | {
+        "eviction.swap_time": swap,
+        "eviction.cheapest_mode": cheapest_mode(time, swap).astype(object),
+    }

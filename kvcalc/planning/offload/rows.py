@@ -118,7 +118,7 @@ def settled(low: Seconds, high: Seconds) -> Share:
     """
     ends = np.isfinite(low)
     known = confidence(np.where(ends, low, 0.0)[()], np.where(ends, high, 1.0)[()])
-    return np.where(ends, known, np.where(np.less(high, 0), 1.0, 0.0))[()]
+    return np.where(ends, known, np.where(high < 0, 1.0, 0.0))[()]
 
 
 def _layerwise(found: Restoring, remaining: float) -> tuple[int | None, float | None]:
@@ -167,7 +167,7 @@ def factor(recompute: Seconds, total: Seconds) -> Share:
 
     Arrays too.
     """
-    ends, takes = np.isfinite(total), np.greater(total, 0)
+    ends, takes = np.isfinite(total), total > 0
     known = speedup(recompute, np.where(ends & takes, total, 1.0)[()])
     return np.where(ends, np.where(takes, known, math.inf), 0.0)[()]
 

@@ -83,7 +83,7 @@ def streaming_verdict(turns: Seconds, low: Seconds, high: Seconds) -> Any:  # no
 
     Without room for one sequence nothing takes turns: streaming is neither faster nor slower than that.
     """
-    return np.where(np.isfinite(turns), verdict(low, high), "too_close")[()]
+    return np.where(np.isfinite(turns), verdict(low, high), "too_close")
 
 
 def _alternative(wanted: int, resident: float) -> str:
