@@ -8,8 +8,20 @@ import typer
 from kvcalc.catalog.said import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.launch import CheckConfig, Emit, Trace, planned, starts, write_launch
-from kvcalc.cli.options import Explain, Format, On, PlannedOrLaunched, Save, Set, Tiers, keyed, question
+from kvcalc.cli.options import (
+    Explain,
+    Format,
+    On,
+    PlannedOrLaunched,
+    Save,
+    Set,
+    Tiers,
+    grouped,
+    keyed,
+    question,
+)
 from kvcalc.cli.parsing import Command
+from kvcalc.cli.traces import TraceOptions
 from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -34,6 +46,7 @@ def register(app: typer.Typer) -> None:
 
 
 @keyed("plan")
+@grouped("reading", TraceOptions)
 def plan(
     said: Mapping[str, Said],
     model: PlannedOrLaunched = None,
@@ -47,6 +60,8 @@ def plan(
     check_config: CheckConfig = None,
     emit: Emit = None,
     trace: Trace = None,
+    *,
+    reading: TraceOptions,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -58,6 +73,8 @@ def plan(
     from kvcalc.api import with_file
 
     check_format(format)
+    if trace is None:
+        reading.refuse()
     asked = with_file(question(model, on, said, tier, set))
     if fit:
         if trace is not None:
@@ -73,7 +90,7 @@ def plan(
     if emit is not None:
         write_launch(asked, emit, check_config, save)
         return
-    result, calls = planned(asked, check_config, trace)
+    result, calls = planned(asked, check_config, trace, reading)
     answer(result, format, save, explanations(calls) if explain else ())
     if check and not (result.fits and starts(result)):
         raise typer.Exit(1)

@@ -11,15 +11,7 @@ from kvcalc.cli.options import Format, Save, assignments, grouped, keyed
 from kvcalc.cli.parsing import Command
 from kvcalc.cli.progress import progress
 from kvcalc.cli.replay_options import ChartFile, ReplayOptions, TraceFile
-from kvcalc.cli.traces import (
-    Describe,
-    Dialect,
-    SessionEvery,
-    SkipBroken,
-    TimeUnit,
-    TraceBlock,
-    read,
-)
+from kvcalc.cli.traces import Describe, TraceOptions
 from kvcalc.errors import SettingsError
 from kvcalc.replay.semantics import WORDS
 
@@ -36,15 +28,12 @@ def register(app: typer.Typer) -> None:
 
 @keyed("replay")
 @grouped("asked", ReplayOptions)
+@grouped("reading", TraceOptions)
 def replay(
     said: Mapping[str, Said],
     trace: TraceFile,
     asked: ReplayOptions,
-    dialect: Dialect = None,
-    trace_block: TraceBlock = None,
-    session_every: SessionEvery = None,
-    time_unit: TimeUnit = None,
-    skip_broken: SkipBroken = False,
+    reading: TraceOptions,
     describe: Describe = False,
     chart_file: ChartFile = None,
     format: Format = "table",
@@ -61,17 +50,13 @@ def replay(
         check(chart_file, "--chart-file")
     if asked.shared_prefix is not None and asked.refine is None:
         raise SettingsError("--shared-prefix: is of use with --refine alone")
-
-    def found() -> "Trace":
-        return read(trace, dialect, trace_block, skip_broken, session_every, time_unit)
-
     if describe:
         _refuse_caches(asked, chart_file)
         from kvcalc.replay.describe import describe as described
 
-        answer(described(found()), format, save)
+        answer(described(reading.read(trace)), format, save)
         return
-    result = _replayed(said, asked, found)
+    result = _replayed(said, asked, lambda: reading.read(trace))
     if chart_file is not None:
         _draw(result, chart_file)
     answer(result, format, save)
