@@ -3,6 +3,7 @@
 from kvcalc.planning.offload import ACTIVE_WORKING_SET
 from kvcalc.records import record
 from kvcalc.results import Offload, PlanResult
+from kvcalc.wording import size_text, time_text
 
 
 @record
@@ -60,9 +61,8 @@ def _eviction(result: PlanResult) -> str:
 
 
 def _size(value: object) -> str:
-    return f"{float(value) / 1e9:.3g} GB"  # type: ignore[arg-type]
+    return size_text(float(value))  # type: ignore[arg-type]
 
 
 def _time(value: object) -> str:
-    seconds = float(value)  # type: ignore[arg-type]
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+    return time_text(float(value))  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import numpy as np
 
 from kvcalc.engines.inverse import longest_context
 from kvcalc.engines.layout import Layout
+from kvcalc.formulas.capacity import sequences_of_replica
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
@@ -59,7 +60,7 @@ def _fit(scenario: Scenario, layout: Layout, capacity: Capacity) -> Iterator[Fli
         yield Flip("concurrency", workload.concurrency, sessions + 1, "does not fit", "1")
     elif sessions >= 1:
         yield Flip("concurrency", workload.concurrency, sessions, "fits", "1")
-    running = math.ceil(workload.concurrency / scenario.settings.dp)
+    running = int(sequences_of_replica(workload.concurrency, scenario.settings.dp))
     longest = longest_context(layout, float(capacity.budget), running)
     now = workload.prompt + workload.generate
     if longest is None:

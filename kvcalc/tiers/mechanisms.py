@@ -9,10 +9,9 @@ from dataclasses import field, replace
 from functools import cache
 from typing import Any, Literal
 
-from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.profiles import Hardware
 from kvcalc.records import record
-from kvcalc.tiers.figures import Figure, data_of, figures_of
+from kvcalc.tiers.figures import Figure, data_of, figures_of, named
 
 PLAIN = "plain"
 """The mechanism that moves bytes at the bandwidth as stated."""
@@ -104,11 +103,7 @@ def mechanism(name: str) -> Mechanism:
     SettingsError
         If there is none of this name.
     """
-    known = mechanisms()
-    if name not in known:
-        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
-        raise SettingsError(f"unknown mechanism {name!r}{hint}")
-    return known[name]
+    return named(mechanisms(), name, "mechanism")
 
 
 def default_mechanism(engine: str, tier: str | None, hardware: Hardware) -> Mechanism:

@@ -7,6 +7,7 @@ from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import connectors_of, release_of
 from kvcalc.launch.tiers import ONE_LAYOUT
+from kvcalc.wording import part_text
 
 COPY_SETUP = 3.5e-6
 """Fixed time of one cudaMemcpyAsync on an H100 [second] (fit to the curve of the vLLM post below)."""
@@ -32,7 +33,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(
         "warning",
         f"KV moves in pieces of {piece / 1024:,.0f} KiB, below the {half / 1024:,.0f} KiB at which a copy "
-        f"reaches half of the link: {rate / 1e9:.1f} of {link / 1e9:.1f} GB/s",
+        f"reaches half of the link: {rate / 1e9:.1f} of {part_text(link)}/s",
         "a larger offloaded block (blocks_per_chunk, block_size of the connector)",
         deployment.launch.where("blocks_per_chunk", "offload_block", "connector", "host_size"),
     )

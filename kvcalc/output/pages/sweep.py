@@ -12,6 +12,7 @@ from kvcalc.output.pages.footer import remarks
 from kvcalc.output.plot import WIDTH, plot
 from kvcalc.sweeping.results import SweepAxis, SweepChart, SweepLine, SweepResult
 from kvcalc.tables import Column
+from kvcalc.wording import counted
 
 SHOWN = 20
 """Rows of a list on the page; files and the other formats have all of them."""
@@ -67,7 +68,7 @@ def _headline(result: SweepResult) -> Cell:
     count, fitting, answered = (int(n) for n in (result.count, result.fitting, result.answered))
     said = f"{fitting:,} of {count:,} rows fit"
     if answered < count:
-        said += f"; {count - answered:,} have no answer, their column `reason` says why"
+        said += f"; {counted(count - answered, 'has', 'have')} no answer, column `reason` says why"
     return Cell(said + ".", "good" if fitting else "bad")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kvcalc.formulas.breakeven import confidence, no_break_even, verdict
+from kvcalc.formulas.breakeven import no_break_even, verdict
 from kvcalc.planning.batch.loads import Loads, Numbers
 from kvcalc.planning.offload import (
     Restoring,
@@ -19,7 +19,8 @@ from kvcalc.planning.offload import (
     restoring,
     stored,
 )
-from kvcalc.planning.offload.streaming import BOTH_ENDS, streaming, taking_turns
+from kvcalc.planning.offload.rows import factor, settled
+from kvcalc.planning.offload.streaming import gains_over_turns, streaming, streaming_verdict, taking_turns
 from kvcalc.planning.speed import Speed
 
 Columns = dict[str, Any]
@@ -79,15 +80,6 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     )
     parts, total = found.parts, found.total(remaining)
     low, high = found.gains((np.minimum(fast, slow), np.maximum(fast, slow)), remaining)
-    ends = np.isfinite(total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
-        known = np.isfinite(low)
-        certain = np.where(
-            known,
-            confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)),
-            np.where(high < 0, 1.0, 0.0),
-        )
     return {
         "bytes": found.size,
         "bandwidth": found.bandwidth,
@@ -98,19 +90,19 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
         "remaining": remaining,
         "total": total,
         "recompute": recompute,
-        "speedup": faster,
+        "speedup": factor(recompute, total),
         "break_even_bandwidth": _break_even(found, recompute, remaining),
         "verdict": verdict(low, high),
-        "confidence": certain,
+        "confidence": settled(low, high),
     }
 
 
 def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:
     """Return the bandwidth from which each restore pays; NaN where none does, or it never ends."""
-    spare = recompute - remaining - found.fixed
+    if found.queue.rate is None:
+        return np.asarray(found.break_even(recompute, remaining))
     none = np.asarray(no_break_even(recompute, remaining, found.fixed) != "")
-    allowed = found.longest_transfer(np.where(none, 1.0, spare), remaining)
-    return np.where(none, np.nan, found.size / allowed)
+    return np.asarray(found.break_even(np.where(none, np.nan, recompute), remaining))
 
 
 def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
@@ -118,12 +110,9 @@ def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
     streamed, step = served["capacity.shortfall"], served["decode.step_time"]
     time = streaming(route, step, streamed)
     turns = taking_turns(step, loads.concurrency, served["capacity.sessions"])
-    waits = np.isfinite(turns)
-    slow, fast = (np.where(waits, turns - time * end, 0.0) for end in BOTH_ENDS)
-    words = verdict(np.minimum(slow, fast), np.maximum(slow, fast))
     return {
         "step_time": time,
         "recompute": turns,
         "speedup": turns / time,
-        "verdict": np.where(waits, words, "too_close"),
+        "verdict": streaming_verdict(turns, *gains_over_turns(turns, time)),
     }
