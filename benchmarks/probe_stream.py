@@ -19,8 +19,8 @@ from kvcalc.probe.environment import allowed_cpus, last_level_cache, memory_info
 from kvcalc.probe.timing import HostTimer
 
 ROUNDS, FRESH = 17, 3
-"""Passes between one pair of buffers, and pairs that are allocated anew [1]: where the kernel puts their pages
-moves either program by a tenth."""
+"""Passes between one pair of buffers, and pairs that are allocated anew [1]: where the kernel puts
+their pages moves either program by a tenth."""
 LARGEST = 0.10
 
 # STREAM's copy (John D. McCalpin, https://www.cs.virginia.edu/stream/): c[i] = a[i] over static arrays of

@@ -20,8 +20,8 @@ MOST_OF_FREE = 0.25
 
 
 STAGGER = 61 * 64
-"""Bytes by which the target begins later in its page than the source, as with STREAM's OFFSET [byte]: where both
-begin at the same place of a page, loads wait for stores that they are mistaken for (17 for 25 GB/s)."""
+"""Bytes by which the target begins later in its page than the source, as with STREAM's OFFSET [byte]: where
+both begin at the same place of a page, loads wait for stores that they are mistaken for (17 for 25 GB/s)."""
 
 
 def memory(size: int, huge: bool = False, offset: int = 0) -> NDArray[np.int64]:
