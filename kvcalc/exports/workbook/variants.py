@@ -10,7 +10,7 @@ from kvcalc.exports.workbook.formulas import Steps, spelled, texts_in
 from kvcalc.exports.workbook.names import title
 from kvcalc.exports.workbook.sheets import FIRST, heads, sheet_of
 from kvcalc.exports.workbook.writing import NOT_TAKEN, Cells
-from kvcalc.tracing.expression import Node, evaluate
+from kvcalc.tracing.expression import Node, NoValueError, evaluate
 
 SHEET = "Variants"
 CHANGE = 0.2
@@ -118,7 +118,7 @@ class Columns:
         """Return what a cell shows now."""
         try:
             return self.cells.shown(evaluate(node, values, known))
-        except (ArithmeticError, ValueError, TypeError, KeyError):
+        except NoValueError:
             return NOT_TAKEN
 
     def value_at(self, node: Node, place: int) -> Any:
