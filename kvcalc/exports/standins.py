@@ -104,21 +104,19 @@ def pace_input(gains: Any) -> Callable[..., Any]:
     """Return the range of the share that leads, also where its ends are the same and change nothing."""
 
     def standing(paces: Any) -> Any:
-        open_ends = []
+        trace, open_ends = current(), []
         for item in fields(gains.Pace):
             low, middle, high = gains._ends(paces, item.name)
             same = equal(node_of(low), node_of(high))
-            if current().known(same) is not True:
+            if trace.known(same) is not True:
                 open_ends.append((item.name, low, middle, high, same))
         if not open_ends:
             return {}
         name, low, middle, high, same = open_ends[0]
         for *_, other in open_ends[1:]:
             # Shares that lead have a width wherever those behind them have one.
-            if current().known(either(negate(same), other)) is None:
-                current().require(
-                    either(negate(same), other), "prefill_efficiency is a range if the others are"
-                )
+            if trace.known(either(negate(same), other)) is None:
+                trace.require(either(negate(same), other), "prefill_efficiency is a range if the others are")
         most = 1.0 if name in gains._SHARES else math.inf
         return {gains._pace_key(name): gains.Range(low, middle, high, most)}
 

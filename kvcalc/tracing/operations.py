@@ -99,9 +99,8 @@ def _whole(a: Node) -> Node | None:
 
 def _floor(a: Node) -> Node | None:
     if a.op == "div" and a.args[0].op == "neg":  # -(-a // b) rounds up; keep the sign outside
-        return current().graph.node(
-            "floor", (operate("neg", operate("div", a.args[0].args[0], a.args[1])),), NUMBER
-        )
+        negative = operate("neg", operate("div", a.args[0].args[0], a.args[1]))
+        return current().graph.node("floor", (negative,), NUMBER)
     return _whole(a)
 
 

@@ -120,6 +120,28 @@ def test_the_verdict_follows_a_cell_and_a_bad_division_is_said(exported, tmp_pat
     assert ("tp divides the heads", False) in [row[:2] for row in book["Checks"].iter_rows(values_only=True)]
 
 
+def test_the_inner_sheets_say_what_stands_for_no_end(tmp_path):
+    """Cells have no infinity: the steps hold a number for it, which a reader sees as a word."""
+    file = tmp_path / "plan.xlsx"
+    kvcalc.export(**DENSE, rate=60.0, tiers={"dram": {"bandwidth": "2 GB/s"}}, to=file)
+    values, book = openpyxl.load_workbook(file, data_only=True), openpyxl.load_workbook(file)
+    for name, head in (("Steps", 4), ("Variants", 3)):
+        endless = [cell for row in values[name].iter_rows() for cell in row if is_endless(cell.value)]
+        assert {abs(cell.value) for cell in endless} == {1e250}
+        words = [str(cell.value) for cell in values[name][head]]
+        assert any("1E+250, shown as unlimited, stands for a number without an end" in text for text in words)
+        worded = [
+            area
+            for area, rules in book[name].conditional_formatting._cf_rules.items()
+            if any(rule.dxf.numFmt and "unlimited" in rule.dxf.numFmt.formatCode for rule in rules)
+        ]
+        assert all(any(cell.coordinate in area.cells for area in worded) for cell in endless)
+
+
+def is_endless(value):
+    return isinstance(value, (int, float)) and abs(value) > 1e99
+
+
 @pytest.mark.parametrize("rate", [0.5, 60.0], ids=["the slowest link has no end", "nothing has"])
 def test_a_time_without_an_end_is_a_word_and_not_a_number(rate, tmp_path):
     file = tmp_path / "plan.xlsx"
@@ -127,7 +149,7 @@ def test_a_time_without_an_end_is_a_word_and_not_a_number(rate, tmp_path):
     book = openpyxl.load_workbook(file, data_only=True)
     read = [name for name in book.sheetnames if name not in ("Steps", "Variants")]
     shown = [cell.value for name in read for row in book[name].iter_rows() for cell in row]
-    assert [value for value in shown if isinstance(value, (int, float)) and abs(value) > 1e99] == []
+    assert [value for value in shown if is_endless(value)] == []
     points = [row[1:] for row in book["Charts"].iter_rows(min_row=12, max_row=19, values_only=True)]
     assert points[0][0] == "unlimited"  # a sixteenth of what the link gives
     top = 2 * max(value for point in points for value in point[:2] if value != "unlimited")
