@@ -254,7 +254,7 @@ def steps_sheet(cells: Cells) -> None:
     sheet.freeze_panes(FIRST_STEP, 3)
     for column, head in enumerate(("Computed by", "What it is", "Value")):
         sheet.write_string(FIRST_STEP - 1, column, head, cells.styles.head())
-    sheet.write_string(FIRST_STEP - 1, 3, ENDLESS_NOTE, cells.styles.faint())
+    sheet.write_string(FIRST_STEP - 2, 0, f"{ENDLESS_NOTE}.", cells.styles.faint())
     show_endless(cells, sheet, (FIRST_STEP, 2, FIRST_STEP + len(cells.steps.order), 2))
     for node in cells.steps.order:
         row = cells.row_of(node)
