@@ -20,7 +20,11 @@ _SHEETS = (
     ("Charts", "the memory of one GPU, and the break-even over the bandwidth of the first tier"),
     ("Sources", "where each value came from"),
     ("Checks", "the conditions that the formulas rest on; Answers says whether all hold"),
-    ("Steps, Variants", "the calculation step by step, as planned and once for each variant"),
+    (
+        "Steps, Variants",
+        "the calculation step by step, as planned and once for each variant; 1E+250, shown as unlimited, "
+        "stands there for a number without an end",
+    ),
 )
 
 _SHOWN = ("break_even_bandwidth", "block_count", "kv_pool", "extra_wait", "pipeline_time")
