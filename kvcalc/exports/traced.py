@@ -269,9 +269,10 @@ def _words_of(error: DeadEndError) -> str:
             continue
         node, form = piece
         try:
-            pieces.append(format(current().now(node), form.strip()))
+            value = current().now(node)
         except NoValueError:
-            pieces.append("some")
+            value = None
+        pieces.append("some" if value is None else format(value, form.strip()))
     return " ".join("".join(pieces).split())
 
 

@@ -149,9 +149,10 @@ def test_a_number_without_a_value_is_said_without_one():
         reach = Traced(trace.graph.input("reach", COUNT, optional=True))
 
         def answer():
-            raise DeadEndError(f"a reach of {reach + 1:,.1f} tokens")
+            # A blank cell counts as zero in a sum, and is none by itself.
+            raise DeadEndError(f"{reach:,.1f} tokens, {reach + 1:,.1f} with one, {1 / reach:,.1f} of one")
 
-        with pytest.raises(SettingsError, match=r"\(a reach of 1\.0 tokens\)"):  # a blank cell counts as zero
+        with pytest.raises(SettingsError, match=r"\(some tokens, 1\.0 with one, some of one\)"):
             _followed(answer)
 
 

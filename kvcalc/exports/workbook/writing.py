@@ -140,6 +140,7 @@ def told(text: str, cells: Cells) -> str:
             continue
         value = evaluate(piece[0], cells.values, cells.known)
         if isinstance(value, str):
-            value = told(value, cells)
-        pieces.append(format(value, piece[1]) if value is not None else "")
+            pieces.append(told(value, cells))  # as a cell's TEXT() leaves words alone
+        else:
+            pieces.append(format(value, piece[1]) if value is not None else "")
     return "".join(pieces)
