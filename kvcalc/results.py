@@ -108,6 +108,10 @@ class PoolRow:
     max_concurrency: Count | None  # sequences of --max-len at once
 
 
+NO_ENGINE = "generic"
+"""What `KV.engine` says where the bytes are those that the model must remember, under no engine's rules."""
+
+
 @record
 class KV:
     """What one token and one sequence cost."""
