@@ -341,4 +341,13 @@ def judged_plan(
     for key, item in scenario.ranges.items():
         if key not in gains.all_inputs:
             book.assume(f"the range of {key} enters no verdict on offload; it is planned at {item.middle:g}")
-    return judged(gains, Doubt(scenario.ranges, scenario.draws, scenario.seed))
+    rows, swings = judged(gains, Doubt(scenario.ranges, scenario.draws, scenario.seed))
+    return rows, _of_use(swings, rows)
+
+
+def _of_use(swings: tuple[Swing, ...], rows: tuple[Offload, ...]) -> tuple[Swing, ...]:
+    """Return the inputs without those that move only what a tier that adds nothing would save."""
+    if not swings:
+        return ()
+    idle = {(row.tier, row.mode) for row in rows if row.adds_nothing}
+    return tuple(swing for swing in swings if (swing.tier, swing.mode) not in idle)

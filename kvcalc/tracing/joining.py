@@ -33,7 +33,9 @@ def join(cond: Node, yes: Any, no: Any) -> Any:
         raise CannotJoinError
     if isinstance(yes, (tuple, list)):
         if len(yes) != len(no):
-            raise CannotJoinError
+            if not _are_words((*yes, *no)):
+                raise CannotJoinError
+            yes, no = (_padded(part, max(len(yes), len(no))) for part in (yes, no))
         items = [join(cond, *pair) for pair in zip(yes, no, strict=True)]
         return _sequence(yes, items)
     if isinstance(yes, Mapping):
@@ -59,6 +61,15 @@ def _empty(value: Any) -> Any:
         made.__dict__.update(_emptied(vars(value)))
         return made
     return None
+
+
+def _are_words(items: tuple[Any, ...]) -> bool:
+    """Whether all are texts, of which a shorter list leaves cells empty."""
+    return all(isinstance(item, str) for item in items)
+
+
+def _padded(words: Any, length: int) -> Any:
+    return type(words)([*words, *[None] * (length - len(words))])
 
 
 def _sequence(like: Any, items: list[Any]) -> Any:

@@ -6,6 +6,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, Tokens
+from kvcalc.scenario import Scenario
 
 DAY = 86_400.0
 """Length of a day [second]."""
@@ -38,12 +39,23 @@ def stored(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond:
 
 
 def tell_stores(
-    speed: Speed, route: Route, need: float | None, size: float, pool: float, book: Notebook
+    speed: Speed, route: Route, need: float | None, size: float, pool: float | None, book: Notebook
 ) -> None:
-    """Warn of stores that the link or the device cannot take, and of tiers too small to matter."""
+    """Warn of stores that the link or the device cannot take, and of tiers too small to matter.
+
+    `pool` is the KV memory of each GPU [byte]; None where the question does not say it.
+    """
     tier, scenario = route.tier, speed.scenario
-    if tier.capacity is not None:
-        _tell_room(route, size, pool, scenario.gpus, tier.capacity, book)
+    whole = size * _ranks(scenario)
+    if tier.capacity is not None and whole > tier.capacity:
+        book.warn(
+            f"{tier.name}: {_size(tier.capacity)} cannot hold the {_size(whole)} of one restored prefix"
+        )
+    if pool is not None and adds_nothing(route, pool, scenario.gpus):
+        book.warn(
+            f"{tier.name}: adds nothing: {why_nothing(route, pool, scenario.gpus)}; what a hit from it is "
+            "said to save is not to be had, and the fleet counts none"
+        )
     if need is None and scenario.workload.rate is not None:
         book.assume(
             f"{tier.name}: what new blocks take to be stored is not counted, since nothing says which are; "
@@ -75,16 +87,28 @@ def write_budget(route: Route, device_to_host: float) -> float:
     return min(device_to_host, written / tier.shared_by)
 
 
-def _tell_room(route: Route, size: float, pool: float, gpus: int, capacity: float, book: Notebook) -> None:
-    name = route.tier.name
-    if size * gpus > capacity:
-        book.warn(f"{name}: {_size(capacity)} cannot hold the {_size(size * gpus)} of one restored prefix")
-    elif _holds_the_same(route) and capacity <= pool * gpus:
-        book.warn(
-            f"{name}: {_size(capacity)} is no more than the {_size(pool * gpus)} of KV that the GPUs hold; "
-            f"it stores the same blocks ({_policy(route).replace('_', '-')}) and adds nothing: what a hit "
-            "from it is said to save, and what it would do for a fleet, is not to be had"
-        )
+def adds_nothing(route: Route, pool: float, gpus: int) -> bool | None:
+    """Return whether a tier holds no more than the GPUs and the same blocks, so that they serve its hits.
+
+    `pool` is the KV memory of each of so many GPUs [byte].  None where nobody says what the tier holds.
+    """
+    if route.tier.capacity is None:
+        return None
+    return _holds_the_same(route) and route.tier.capacity <= pool * gpus
+
+
+def why_nothing(route: Route, pool: float, gpus: int) -> str:
+    """Return in words why such a tier adds nothing."""
+    return (
+        f"{_size(route.tier.capacity or 0.0)} is no more than the {_size(pool * gpus)} of KV that the GPUs "
+        f"hold, and it stores the same blocks ({_policy(route).replace('_', '-')})"
+    )
+
+
+def _ranks(scenario: Scenario) -> int:
+    """Return the GPUs that one sequence lies on: under DP attention those of its own group alone."""
+    settings = scenario.settings
+    return settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
 
 
 def _holds_the_same(route: Route) -> bool:
