@@ -17,11 +17,12 @@ from kvcalc.tiers.figures import Figure, data_of, figures_of
 PLAIN = "plain"
 """The mechanism that moves bytes at the bandwidth as stated."""
 
-PieceRule = Literal["block", "layer", "chunk", "slice", "whole"]
+PieceRule = Literal["block", "layer", "page", "chunk", "slice", "whole"]
 """What one piece is.
 
 block: a block of the engine's pool over all layers of a rank.  layer: one tensor of one layer in such
-a block.  chunk: so many tokens of all layers.  slice: so many bytes.  whole: everything at once.
+a block.  page: one tensor of one layer in a page of SGLang, be it one token.  chunk: so many tokens of
+all layers.  slice: so many bytes.  whole: everything at once.
 """
 
 Layerwise = Literal["never", "optional", "always"]
