@@ -288,6 +288,8 @@ class TestStores:
         assert frame["offload_adds_nothing"].tolist() == [True, False]
         said = question_of(**asked | {"cached": 9_984, "tiers": tier(capacity="20 GB")})
         assert "# Tier dram adds nothing: 20 GB is no more than" in emitted(said, "vllm")
+        pages = question_of(**asked | {"cached": 9_984, "engine": "sglang", "tiers": tier(capacity="20 GB")})
+        assert "# SGLang asserts a host pool larger than the GPU's" in emitted(pages, "sglang")
 
     def test_a_tier_smaller_than_the_prefix_is_said(self):
         assert any("cannot hold the 1.309 GB" in text for text in hit(tiers=tier(capacity="1 GB")).warnings)
@@ -448,6 +450,10 @@ def test_stores_slow_the_restore_of_the_command_that_asks_for_one():
     stored = 60 * 4000 * 131_072
     assert busy.write_need == pytest.approx(stored)
     assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - stored) / 50e9, rel=0.01)
+    told = kvcalc.restore(model="llama-3.1-8b", tiers=tier, rate="60/s", **asked).assumptions
+    assert any("dram: stores send 31.5 GB/s across the same link the other way" in text for text in told)
+    few = kvcalc.restore(model="llama-3.1-8b", tiers=tier, rate="1/s", **asked).assumptions
+    assert not any("the other way" in text for text in few)
 
 
 class TestBreakEvenWithAQueue:

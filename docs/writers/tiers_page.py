@@ -68,15 +68,16 @@ def page() -> str:
         "## Tiers that add nothing",
         "A tier that stores what the GPUs hold at once (write-through), and no more of it than they hold, "
         "serves no hit that they do not serve: `adds_nothing` of its row is true and `adds_nothing_reason` "
-        "says why. `verdict` and `speedup` still compare one restore from it with computing; the fleet, the best "
-        "tier of a sweep or a frame, what a running sequence is swapped to and the flips leave it out.",
+        "says why. `verdict` and `speedup` still compare one restore from it with computing; the fleet, the "
+        "best tier of a sweep or a frame, what a running sequence is swapped to and the flips leave it out.",
         "## Mechanisms",
         "Fitted figures are those of `benchmarks/fit_offload.py`; [accuracy.md](accuracy.md) has how far "
         "they hold. The first row of a mechanism holds for machines that no other row names.",
         table(["mechanism", "moves", "reads", "piece", "on", "figures"], list(_mechanisms())),
         "SGLang's HiCache copies with its kernel by default ([fields/memory.py]"
-        f"({_SGLANG}09eaaf15de2b273855a0f9855cd267fe073daf79/python/sglang/srt/arg_groups/fields/memory.py)), and directly with "
-        "`--hicache-io-backend direct` or the layout `page_first_direct` ([hicache_hook.py]"
+        f"({_SGLANG}09eaaf15de2b273855a0f9855cd267fe073daf79/python/sglang/srt/arg_groups/fields/memory.py))"
+        ", and directly with `--hicache-io-backend direct` or the layout `page_first_direct` "
+        "([hicache_hook.py]"
         f"({_SGLANG}03ac438ac26f42a737e861ca64d0cd2fdce26a5e/python/sglang/srt/arg_groups/hicache_hook.py)): "
         "one copy for each page, layer, and keys or values ([transfer.cu]"
         f"({_SGLANG}7f1f5bc113cea04dc96cdec553455d73879df04d/sgl-kernel/csrc/kvcacheio/transfer.cu)).",

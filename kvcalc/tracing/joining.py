@@ -33,9 +33,7 @@ def join(cond: Node, yes: Any, no: Any) -> Any:
         raise CannotJoinError
     if isinstance(yes, (tuple, list)):
         if len(yes) != len(no):
-            if not _are_words((*yes, *no)):
-                raise CannotJoinError
-            yes, no = (_padded(part, max(len(yes), len(no))) for part in (yes, no))
+            raise CannotJoinError
         items = [join(cond, *pair) for pair in zip(yes, no, strict=True)]
         return _sequence(yes, items)
     if isinstance(yes, Mapping):
@@ -63,15 +61,6 @@ def _empty(value: Any) -> Any:
     return None
 
 
-def _are_words(items: tuple[Any, ...]) -> bool:
-    """Whether all are texts, of which a shorter list leaves cells empty."""
-    return all(isinstance(item, str) for item in items)
-
-
-def _padded(words: Any, length: int) -> Any:
-    return type(words)([*words, *[None] * (length - len(words))])
-
-
 def _sequence(like: Any, items: list[Any]) -> Any:
     if isinstance(like, list):
         return items
@@ -84,9 +73,22 @@ def _joined_object(cond: Node, yes: Any, no: Any) -> Any:
         if _equal(yes, no):
             return yes
         raise CannotJoinError
+    pairs = {name: (vars(yes)[name], vars(no)[name]) for name in vars(yes)}
+    if type(yes).__module__ in RESULTS:
+        pairs = {name: _as_long(*pair) for name, pair in pairs.items()}
     made = object.__new__(type(yes))
-    made.__dict__.update({name: join(cond, vars(yes)[name], vars(no)[name]) for name in vars(yes)})
+    made.__dict__.update({name: join(cond, *pair) for name, pair in pairs.items()})
     return made
+
+
+def _as_long(yes: Any, no: Any) -> tuple[Any, Any]:
+    """Return two lists of words with as many each: the cells that the shorter one has not are empty."""
+    if not (isinstance(yes, tuple) and isinstance(no, tuple)) or len(yes) == len(no):
+        return yes, no
+    if not all(isinstance(item, str) for item in (*yes, *no)):
+        return yes, no
+    length = max(len(yes), len(no))
+    return tuple((*part, *[None] * (length - len(part))) for part in (yes, no))  # type: ignore[return-value]
 
 
 def _equal(yes: Any, no: Any) -> bool:

@@ -93,7 +93,7 @@ class Target:
         if self.prefix < self.block:
             lines.append(f"No tier: a prefix of {self.prefix:,} tokens fills no block of {self.block:,}")
         lines += [
-            f"Tier {row.tier} adds nothing: {row.adds_nothing_reason}; a larger one would"
+            f"Tier {row.tier} adds nothing: {row.adds_nothing_reason}; a larger one adds hits"
             for row in result.offload
             if row.adds_nothing
         ]

@@ -13,6 +13,7 @@ from kvcalc.planning.offload.rows import Lengths, Stores, Times, restore_row
 from kvcalc.planning.offload.stores import (
     adds_nothing,
     stored,
+    tell_opposite,
     tell_stores,
     why_nothing,
     write_budget,
@@ -199,6 +200,7 @@ def prefix_store(
     size = float(moved_bytes(speed.layout, float(hit.cached))) if size is None else size
     stores = _stores(speed, route, hit.cached, pool)
     tell_stores(speed, route, stores.need, size, pool, book)
+    tell_opposite(route, size, stores.need, book)
     found = restoring(scenario, route, size)
     service = size / float(found.bandwidth)
     tell_wait(route.tier.name, found.wait, scenario, service, book)

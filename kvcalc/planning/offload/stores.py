@@ -1,5 +1,7 @@
 """What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvcalc.planning.notebook import Notebook
@@ -77,6 +79,22 @@ def tell_stores(
             f"{delay * 1e3:.3g} ms for {piece / 1e6:.3g} MB"
         )
     _tell_wear(route, need * scenario.gpus, book)
+
+
+LEAST_TAKEN = 0.01
+"""Share of a restore's rate [1] that stores must take to be worth a word."""
+
+
+def tell_opposite(route: Route, size: float, need: float | None, book: Notebook) -> None:
+    """Say how much slower a restore is for what is stored meanwhile across the same link."""
+    if need is None:
+        return
+    rate, alone = float(route.bandwidth(size)), float(replace(route, opposite=0.0).bandwidth(size))
+    if rate < alone * (1 - LEAST_TAKEN):
+        book.assume(
+            f"{route.tier.name}: stores send {_rate(need)} across the same link the other way, which leaves "
+            f"a restore {_rate(rate)} of {_rate(alone)}"
+        )
 
 
 def write_budget(route: Route, device_to_host: float) -> float:
