@@ -11,12 +11,12 @@ Question = Annotated[str, ("fits", "first_limit", "offload")]
 
 @record
 class Calibrated:
-    """One value that was measured, beside the one that it stands instead of."""
+    """One value that was measured, beside the one that it stands instead of, where there is one."""
 
     key: str  # of the profile
     unit: str  # of `before`, `measured` and `range`
-    before: float  # the value of the built-in profile, or of the link on paper
-    before_kind: str  # nominal, measured elsewhere, derived or assumed
+    before: float | None  # the value of the built-in profile, or of the link on paper; null: there was none
+    before_kind: str  # nominal, measured elsewhere, derived or assumed; empty where there was none
     measured: float  # on this machine
     range: tuple[float, float] | None  # of the measurement
 
@@ -40,6 +40,8 @@ class Calibration:
     """What a plan on a measured machine owes to the measurement."""
 
     values: tuple[Calibrated, ...]
-    verdicts: tuple[Moved, ...]  # every verdict of the plan, moved or not
+    verdicts: tuple[
+        Moved, ...
+    ]  # every verdict of the plan, moved or not; none where nothing was known before
     assumed: tuple[str, ...]  # values that the plan uses and nobody has measured
     reason: str  # all of it in words

@@ -80,6 +80,7 @@ class Link:
     bandwidth: Annotated[float, "byte/second"]  # what large copies reach: the rate to plan with
     nominal: Annotated[float, "byte/second"]  # raw rate of the link in this direction
     latency: Annotated[float, "second"] | None = None  # fixed time per copy, before its bytes move
+    per_piece: Annotated[float, "second"] | None = None  # of each copy of many, a call each, beside its bytes
 
     @property
     def efficiency(self) -> float:
@@ -166,6 +167,17 @@ class Profile:
     origin: str = "built-in"  # or the file it was read from
     sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
     provenance: Mapping[str, Provenance] = field(default_factory=dict, repr=False)
+
+    @property
+    def measured_here(self) -> tuple[str, ...]:
+        """Keys of the values that a probe of this very machine measured, or put in the place of others."""
+
+        def is_here(found: Provenance) -> bool:
+            source = self.sources.get(found.source)
+            probed = source is not None and source.measured is not None
+            return found.before is not None or (found.kind == "measured" and probed)
+
+        return tuple(key for key, found in self.provenance.items() if is_here(found))
 
     def cite(self, key: str) -> str:
         """Return where the value at a dotted key is from, as one phrase.

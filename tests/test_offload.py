@@ -396,7 +396,7 @@ def test_the_best_group_of_layers_is_the_best_of_all_of_them():
     # One block of 16 tokens holds 2 MiB over all layers; a copy costs t0 and its bytes at the link's share.
     from kvcalc.tiers import mechanism
 
-    rates = mechanism("vllm-offload").rates_on("h100-sxm-80gb")
+    rates = mechanism("vllm-offload").rates_on(load_hardware("h100-sxm-80gb"))
     t0, share = rates.per_piece.value, rates.share.value
     for group in range(1, layers + 1):
         loads = math.ceil(layers / group)

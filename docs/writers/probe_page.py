@@ -27,7 +27,7 @@ _GATES = (
     (
         "samples",
         f"not in two groups, not drifting by more than {statistics.DRIFT:.0%}, scatter up to "
-        f"{statistics.USABLE:.0%}",
+        f"{statistics.USABLE:.0%}; a smaller drift widens the intervals to both of its ends",
     ),
 )
 
@@ -82,7 +82,12 @@ else flagged `launch_bound` and kept out of the fit. Scattered copies, pinning, 
 timed by the host's clock, with the time that queueing took beside it. Sizes are sampled in turns, one
 sample of each in a pass, after a warm-up that ends when three medians agree within 2 %. Content is
 compared after the timed part, with the target spoiled before; a size whose content is wrong is in no
-fit. Medians have MADs and 95 % intervals, and all samples are kept."""
+fit. Medians have MADs and 95 % intervals, and all samples are kept.
+
+Host memory is copied between pages of the size that the system gives to every program, as STREAM, torch and
+engines have them; numpy's own arrays ask for huge pages. The default and the full level measure those too
+(`host.huge_pages`), to show what asking for them gives; the profile has the ordinary ones.
+`benchmarks/probe_stream.py` holds the copy against STREAM's, compiled from C."""
 
 _LINE = """t(s) = t0 + s/B is fitted to the medians with weights of equal relative error. It is
 published only where every gate holds; else the table of sizes stands alone, and the profile has the
@@ -94,9 +99,11 @@ provisional ranges only warn."""
 _PROFILE = """Measured values are `measured`, with their range, and keep the value that they stand
 instead of under `before`. Peaks, power and efficiencies are quoted from the built-in profile that the
 device's name and memory point to (`--base` names another). Decode's share of the data sheet's bandwidth
-is restated on the measured one, so that their product stays, at most all of it. `kvcalc plan` on such a
+is restated on the measured one, so that their product stays, at most all of it. What one of many scattered
+copies costs (S1, a call each) becomes the cost of a piece of those mechanisms that make a call for each piece
+of KV, in place of the published one. `kvcalc plan` on such a
 profile shows every verdict with the values before and with the measured ones, and what is still assumed
-(`calibration` in its JSON)."""
+(`calibration` in its JSON); a value of which nothing was known before stands there without one."""
 
 _TOOLS = """`kvcalc probe import FILE` reads nvbandwidth's text and JSON (versions 0.4 to 0.10: N/A
 cells, waived tests, CPU nodes) and fio's JSON; with `--base HARDWARE --profile FILE` it writes a
@@ -131,22 +138,25 @@ def _coverage() -> list[str]:
         [
             f"{row['samples']}",
             f"{row['noise']:.1%}",
+            f"{row['drift']:.0%}" if row["drift"] else "",
             *(f"{row[name]:.1%}" for name in ("published", "t0", "bandwidth", "both")),
             f"{row['widest']:.1%}",
         ]
-        for row in body["coverage"]
+        for row in (*body["coverage"], *body["slow"])
     ]
     faults = [[code(row["flag"]), f"{row['flagged']:.1%}", f"{row['refused']:.1%}"] for row in body["faults"]]
     trials = body["coverage"][0]["trials"]
     lead = f"""`benchmarks/probe_coverage.py`: {trials} simulated links for each row, with t0 of 2 to 20 us
-and B of 3 to 100 GB/s drawn at random. The last column is the widest half-width of any interval."""
+and B of 3 to 100 GB/s drawn at random. The last column is the widest half-width of any interval. A link that
+slows down by 2 % while it is measured counts as right where the rates of its first and its last copy both lie
+inside."""
     return [
         "### How often the intervals are right",
         lead,
         table(
-            ["samples", "noise", "published", "t0 inside", "B inside", "both inside", "widest"],
+            ["samples", "noise", "drift", "published", "t0 inside", "B inside", "both inside", "widest"],
             rows,
-            "rrrrrrr",
+            "rrrrrrrr",
         ),
         "Simulated links with a fault, at a noise of 1 %:",
         table(["fault", "flagged", "refused"], faults, "lrr"),

@@ -10,7 +10,7 @@ from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, Save
 from kvcalc.cli.parsing import Command, Group
 from kvcalc.errors import SettingsError
-from kvcalc.probe.options import EVIDENCE, GPU_NOTE, PROFILE
+from kvcalc.probe.options import EVIDENCE, GPU_NOTE, MOST_DEVICE, MOST_SEED, PROFILE
 
 Quick = Annotated[bool, typer.Option("--quick", help="At most 60 seconds.")]
 Full = Annotated[bool, typer.Option("--full", help="Every size, order and pair of devices.")]
@@ -44,8 +44,6 @@ Profile = Annotated[str, typer.Option("--profile", metavar="FILE", help="Where t
 Check = Annotated[bool, typer.Option("--check", help="Exit with 1 when a figure fails.")]
 RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Exit with 3 when no GPU was measured.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="What nvbandwidth or fio wrote: text or JSON.")]
-
-MOST_DEVICE, MOST_SEED = 1024, 2**32
 
 
 def register(app: typer.Typer) -> None:

@@ -322,6 +322,7 @@ def _calibrated(result: PlanResult) -> str:
     told = [
         f"its host link reaches {human(item.measured, item.unit)} instead of {human(item.before, item.unit)}"
         for item in links
+        if item.before is not None
     ]
     return f"This machine was measured: {'; '.join([*told, found.reason])}."
 

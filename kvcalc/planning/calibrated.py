@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,52 +11,74 @@ from kvcalc.profiles import Band, Before, Hardware, Provenance
 from kvcalc.results import PlanResult
 from kvcalc.scenario import Scenario
 
+NOTHING_BEFORE = "nothing was known of it before, so there is no verdict to compare with"
+
 
 def calibration_of(
     scenario: Scenario, result: PlanResult, answer: Callable[[Scenario], PlanResult]
 ) -> Calibration | None:
-    """Return what measured values change; None for a machine none of whose values was measured instead.
+    """Return what measured values change; None for a machine none of whose values was measured on it.
 
     `answer` plans the same scenario on the machine as it was known before.
     """
     hardware = scenario.hardware
-    if all(found.before is None for found in hardware.provenance.values()):
+    measured = hardware.measured_here
+    if not measured:
         return None
-    earlier = answer(replace(scenario, hardware=as_before(hardware)))
-    values = tuple(
-        _value(hardware, key, found) for key, found in hardware.provenance.items() if found.before is not None
-    )
-    verdicts = _verdicts(earlier, result)
+    values = tuple(_value(hardware, key, hardware.provenance[key]) for key in measured)
     assumed = tuple(key for key, source in result.sources.items() if source.kind == "assumed")
+    if all(value.before is None for value in values):
+        return Calibration(values, (), assumed, NOTHING_BEFORE)
+    verdicts = _verdicts(answer(replace(scenario, hardware=as_before(hardware))), result)
     return Calibration(values, verdicts, assumed, _reason(verdicts))
 
 
 def as_before(hardware: Hardware) -> Hardware:
     """Return a machine with every measured value as it was before it was measured."""
     provenance = dict(hardware.provenance)
-    for key, found in hardware.provenance.items():
-        if found.before is None:
-            continue
-        before = found.before
-        hardware = _replaced(hardware, key.split("."), before)
-        provenance[key] = Provenance(before.kind, before.source, before.as_printed, before.range)
+    for key in hardware.measured_here:
+        before = hardware.provenance[key].before
+        part = _replaced(hardware, key.split("."), before)
+        if part is None:
+            continue  # a value that every machine has, and of which nothing else is known
+        hardware = part
+        if before is None:
+            del provenance[key]
+        else:
+            provenance[key] = Provenance(before.kind, before.source, before.as_printed, before.range)
     return replace(hardware, provenance=MappingProxyType(provenance))
 
 
-def _replaced(part: Any, path: list[str], before: Before) -> Any:  # noqa: ANN401 - any level of a profile
+def _replaced(part: Any, path: list[str], before: Before | None) -> Any:  # noqa: ANN401 - any level of a profile
+    """Return a part with a value as it was before, without it where there was none; None where it must be."""
     name, *rest = path
+    now = part[name] if isinstance(part, Mapping) else getattr(part, name)
+    if now is None:
+        return part  # its section has gone with another value of it
+    if rest or before is None:
+        inner = _replaced(now, rest, before) if rest else None
+        if inner is None and not _may_lack(part, name):
+            return None
+        return replace(part, **{name: inner})
     if isinstance(part, Mapping):
         return MappingProxyType({**part, name: before.value})
-    now = getattr(part, name)
-    if rest:
-        return replace(part, **{name: _replaced(now, rest, before)})
     if isinstance(now, Band):
         low, high = before.range or (before.value, before.value)
         return replace(part, **{name: Band(low, before.value, high)})
     return replace(part, **{name: before.value})
 
 
-_UNITS = {"bandwidth": "byte/second", "latency": "second", "capacity": "byte", "iops": "1/second"}
+def _may_lack(part: Any, name: str) -> bool:  # noqa: ANN401 - any level of a profile
+    return any(item.name == name and item.default is None for item in fields(part))
+
+
+_UNITS = {
+    "bandwidth": "byte/second",
+    "latency": "second",
+    "per_piece": "second",
+    "capacity": "byte",
+    "iops": "1/second",
+}
 
 
 def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:
@@ -65,8 +87,9 @@ def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:
         part = part[name] if isinstance(part, Mapping) else getattr(part, name)
     now = part.mid if isinstance(part, Band) else part
     unit = _UNITS.get(key.rpartition(".")[2], "flop/second" if ".flops." in key else "1")
-    assert found.before is not None
-    return Calibrated(key, unit, found.before.value, found.before.kind, float(now), found.range)
+    before = found.before
+    old, kind = (None, "") if before is None else (before.value, before.kind)
+    return Calibrated(key, unit, old, kind, float(now), found.range)
 
 
 def _verdicts(earlier: PlanResult, result: PlanResult) -> tuple[Moved, ...]:

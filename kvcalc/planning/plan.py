@@ -143,7 +143,7 @@ def _fleet(speed: Speed, sessions: float, rows: tuple[Offload, ...], book: Noteb
 
 
 def _calibration(scenario: Scenario, result: PlanResult) -> Calibration | None:
-    if all(found.before is None for found in scenario.hardware.provenance.values()):
+    if not scenario.hardware.measured_here:
         return None
     from kvcalc.planning.calibrated import calibration_of
 

@@ -5,38 +5,65 @@ The same measurements, evidence and profile as ``kvcalc probe``, without typer, 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from kvcalc.catalog.scenarios import Question
-from kvcalc.errors import KvcalcError
+from kvcalc.errors import KvcalcError, SettingsError, did_you_mean
 from kvcalc.probe.asked import model_name, pieces_of
 from kvcalc.probe.command import Places, probe, status_of
-from kvcalc.probe.options import EVIDENCE, GPU_NOTE, LEVELS, PROFILE, Options
+from kvcalc.probe.options import EVIDENCE, GPU_NOTE, MOST_DEVICE, MOST_SEED, PROFILE, Options
 from kvcalc.probe.progress import line
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
-def parser() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """Options whose errors are one line, as everywhere else."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse what was said."""
+        head, _, said = message.partition(": ")
+        if head == "unrecognized arguments":
+            word = said.split()[0].partition("=")[0]
+            raise SettingsError(
+                f"no such option: {word}{did_you_mean(word, list(self._option_string_actions))}"
+            )
+        raise SettingsError(message.removeprefix("argument "))
+
+
+def below(most: int) -> Callable[[str], int]:
+    """Return what reads a whole number below a limit."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) < most):
+            raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number below {most}")
+        return int(text)
+
+    return read
+
+
+def parser() -> Parser:
     """Return the options, named as those of ``kvcalc probe``."""
-    found = argparse.ArgumentParser(
+    found = Parser(
         prog="python -m kvcalc.probe",
+        allow_abbrev=False,
         description=f"What this machine's links really deliver. {GPU_NOTE}",
     )
     add = found.add_argument
-    add("--quick", action="store_true", help="at most 60 seconds")
-    add("--full", action="store_true", help="every size, order and pair of devices")
-    add("--level", choices=LEVELS, default="default", help=argparse.SUPPRESS)
+    level = found.add_mutually_exclusive_group().add_argument
+    level("--quick", action="store_true", help="at most 60 seconds")
+    level("--full", action="store_true", help="every size, order and pair of devices")
     add("--test", action="append", default=[], metavar="ID", help="only this test; repeatable")
-    add("--device", type=int, metavar="N", help="number of the device [0]")
+    add("--device", type=below(MOST_DEVICE), metavar="N", help="number of the device [0]")
     add("--host-only", action="store_true", help="leave GPUs alone")
     add("--model", metavar="MODEL", help="measure the sizes in which this model's KV moves")
     add("--base", metavar="HARDWARE", help="built-in profile that is calibrated [by the device's name]")
     add("--disk", metavar="FOLDER", help="folder of the disk test [.]")
     add("--disk-bytes", type=int, metavar="BYTES", help="size of its temporary file")
     add("--max-seconds", type=float, metavar="SECONDS", help="deadline for all tests")
-    add("--seed", type=int, default=1, help="of contents and orders [1]")
+    add("--seed", type=below(MOST_SEED), default=1, metavar="N", help="of contents and orders [1]")
     add("--evidence", default=EVIDENCE, metavar="FILE", help=f"where the evidence goes [{EVIDENCE}]")
     add("--profile", default=PROFILE, metavar="FILE", help=f"where the profile goes [{PROFILE}]")
     add("--check", action="store_true", help="exit 1 where a figure fails")
@@ -47,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
 
 def options_of(said: argparse.Namespace) -> Options:
     """Return what was asked for."""
-    level = "quick" if said.quick else "full" if said.full else said.level
+    level = "quick" if said.quick else "full" if said.full else "default"
     pieces = pieces_of(Question(said.model, None, {}, {}, {}))
     return Options(
         level=level,
@@ -66,8 +93,8 @@ def options_of(said: argparse.Namespace) -> Options:
 
 def run(arguments: Sequence[str]) -> int:
     """Probe, print, and return the exit status."""
-    said = parser().parse_args(arguments)
     try:
+        said = parser().parse_args(arguments)
         with line() as tell:
             result = probe(options_of(said), Places(said.evidence, said.profile, said.base), tell)
         from kvcalc.output import render

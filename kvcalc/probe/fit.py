@@ -7,12 +7,13 @@ published and were wrong.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.probe.scalars import Bytes, BytesPerSecond, Count, Seconds, Share
-from kvcalc.probe.statistics import DRIFT, Summary, t_quantile
+from kvcalc.probe.statistics import DRIFT, NO_DRIFT, Drift, Summary, t_quantile
 from kvcalc.records import record
 
 LEAST_RUNGS = 5
@@ -104,16 +105,17 @@ class _Line:
         return float(np.sum(self.residuals**2))
 
 
-def fit_of(rungs: Sequence[Rung], bound: BytesPerSecond | None = None) -> Fit:
+def fit_of(rungs: Sequence[Rung], bound: BytesPerSecond | None = None, drift: Drift = NO_DRIFT) -> Fit:
     """Fit a series and hold the line against every gate.
 
     Parameters
     ----------
     rungs : the sizes, in any order
     bound : rate that the link cannot exceed; None where it is not known
+    drift : of all sizes together; a small one widens the intervals by the way that the times went
     """
     used = sorted((rung for rung in rungs if rung.trusted), key=lambda rung: float(rung.size))
-    flags = _flags(used)
+    flags = _flags(used, drift)
     early = _too_little(used)
     if early:
         return _refused(early, flags, bound)
@@ -122,6 +124,11 @@ def fit_of(rungs: Sequence[Rung], bound: BytesPerSecond | None = None) -> Fit:
     noise = _noise(used)
     line = _line(size, time, noise)
     pieces, plateau = _pieces(size, time, noise, line)
+    line = replace(
+        line,
+        t0_half=line.t0_half + drift.half * abs(line.t0),
+        slope_half=line.slope_half + drift.half * abs(line.slope),
+    )
     flags += ["two_piece"] if pieces else []
     flags += ["capped"] if plateau else []
     return _judged(size, time, line, pieces, flags, bound)
@@ -163,7 +170,7 @@ def _judged(
     )
 
 
-def _flags(used: Sequence[Rung]) -> list[str]:
+def _flags(used: Sequence[Rung], common: Drift) -> list[str]:
     """Return what the samples of a series have in common that forbids a line."""
     flags: list[str] = []
     if not used:
@@ -171,7 +178,7 @@ def _flags(used: Sequence[Rung]) -> list[str]:
     if sum(rung.time.bimodal for rung in used) >= MANY * len(used):
         flags.append("bimodal")
     drift = float(np.median([rung.time.drift for rung in used]))
-    if abs(drift) > DRIFT:
+    if max(abs(drift), abs(common.change)) > DRIFT:
         flags.append("drifting")
     if sum("unstable" in rung.time.flags for rung in used) >= MANY * len(used) and "bimodal" not in flags:
         flags.append("unstable")

@@ -22,6 +22,8 @@ GPU_NOTE = (
 """Said in the help and on the page of the command."""
 
 LEVELS = ("quick", "default", "full")
+MOST_DEVICE, MOST_SEED = 1024, 2**32
+"""Numbers above those of any device, and of any seed [1]."""
 SAMPLES: Mapping[str, int] = MappingProxyType({"quick": 9, "default": 15, "full": 25})
 """Samples of each size by level [1]."""
 SECONDS: Mapping[str, float] = MappingProxyType({"quick": 45.0, "default": 150.0, "full": 300.0})

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from kvcalc.errors import ProfileError
 from kvcalc.probe.derive import link_rate
 from kvcalc.probe.fit import BOUND_SLACK
+from kvcalc.probe.profile_copies import piece_entry
 from kvcalc.probe.profile_disk import disk_reads
 from kvcalc.probe.profile_entries import (
     BEFORE,
@@ -213,8 +214,14 @@ class _Writer:
             "nominal": nominal,
         }
         latency = self._latency(f"{direction}.pinned", "fixed time of one copy, launch cost hidden")
-        entry = self._instead(f"{section}.latency", latency)
-        return found | ({"latency": entry} if entry else {})
+        rows = self.result.measurements
+        known = link_rate(direction, rows, self.result.fits) or (base.bandwidth if base else None)
+        piece = piece_entry(rows, direction, known)
+        optional = {
+            "latency": self._instead(f"{section}.latency", latency),
+            "per_piece": self._instead(f"{section}.per_piece", piece),
+        }
+        return found | {name: entry for name, entry in optional.items() if entry}
 
     def _link_bandwidth(self, direction: str) -> Entry | None:
         fit = self._fit(f"{direction}.pinned")

@@ -10,7 +10,13 @@ Entry = dict[str, Any]
 PROBE = "probe"
 """Key of the probe among the sources of a profile that it writes."""
 BEFORE = ("value", "kind", "from", "range")
-_UNITS = {"bandwidth": "byte/second", "nominal": "byte/second", "latency": "second", "capacity": "byte"}
+_UNITS = {
+    "bandwidth": "byte/second",
+    "nominal": "byte/second",
+    "latency": "second",
+    "per_piece": "second",
+    "capacity": "byte",
+}
 
 
 def entry_of(found: Provenance, key: str) -> Entry:

@@ -26,6 +26,14 @@ USABLE = 0.05
 """MAD over median up to which samples are usable with a note [1]."""
 DRIFT = 0.03
 """Change from the first to the last third of the samples that is called a drift [1]."""
+CLEAR = 2.0
+"""Standard errors from which on a drift is more than noise [1]."""
+THIRDS = 1.5
+"""Way from the first sample to the last over that from the first third's middle to the last one's [1]."""
+LEAST_PASSES = 6
+"""Passes without which nothing is said of a drift [1]: two in each third."""
+MEDIAN_ERROR = math.sqrt(math.pi / 2)
+"""Standard error of a median over that of a mean, of normal samples [1]."""
 FAR = 5.0
 """MADs above the median from which a sample is counted as an outlier [1]."""
 
@@ -136,6 +144,51 @@ def drift_of(times: NDArray[np.float64]) -> float:
         return 0.0
     first, last = float(np.median(times[:third])), float(np.median(times[-third:]))
     return last / first - 1 if first > 0 else 0.0
+
+
+@record
+class Drift:
+    """How a series as a whole changed while it was sampled."""
+
+    change: Share  # from its beginning to its end, relative; 0 where it is not more than noise
+    half: Share  # from the middle to either end, with the standard error of the change
+
+
+NO_DRIFT = Drift(0.0, 0.0)
+
+
+def common_drift(series: Sequence[Sequence[float]]) -> Drift:
+    """Return the drift that all sizes of a series share, each pass being one sample of every size.
+
+    What all sizes have in common stands out of the noise of each: the median over the sizes of their times
+    relative to their own medians.  The last third of the passes is held against the first third, and
+    against the first two passes, since a machine that heats up may have done so by then.
+
+    Parameters
+    ----------
+    series : the sample times of each size [second], in the order in which they were taken
+    """
+    passes = min((len(times) for times in series), default=0)
+    if passes < LEAST_PASSES:
+        return NO_DRIFT
+    times = np.array([one[:passes] for one in series], dtype=float)
+    relative = times / np.median(times, axis=1, keepdims=True) - 1
+    common = np.median(relative, axis=0)
+    # Successive samples differ by noise alone, however slowly the machine changes.
+    noise = ROBUST_SIGMA * float(np.median(np.abs(np.diff(relative, axis=1)))) / math.sqrt(2)
+    each = MEDIAN_ERROR * noise / math.sqrt(len(times))
+    third = passes // 3
+    late = float(np.median(common[-third:]))
+    of_third = MEDIAN_ERROR**2 / third
+    found = (
+        (late - float(np.median(common[:third])), each * math.sqrt(2 * of_third)),
+        (late - float(np.mean(common[:2])), each * math.sqrt(of_third + 1 / 2)),
+    )
+    change, error = max(found, key=lambda one: abs(one[0]))
+    if abs(change) <= CLEAR * error:
+        return NO_DRIFT
+    # A pass takes its large sizes last: their middle lies half a pass behind that of the run.
+    return Drift(change, (abs(change) + error) * THIRDS / 2 * (1 + 1 / passes))
 
 
 def is_bimodal(times: NDArray[np.float64]) -> bool:

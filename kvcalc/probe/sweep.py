@@ -11,7 +11,7 @@ from dataclasses import field
 from kvcalc.probe.fit import BOUND_SLACK, Fit, Rung, fit_of
 from kvcalc.probe.results import Measurement
 from kvcalc.probe.scalars import BytesPerSecond
-from kvcalc.probe.statistics import DRIFT, Summary, agree, summary_of
+from kvcalc.probe.statistics import DRIFT, Summary, agree, common_drift, summary_of
 from kvcalc.probe.timing import Sample, Timer, Work
 from kvcalc.records import record
 
@@ -161,7 +161,9 @@ def series_of(series: Series, taken: Sequence[Taken]) -> tuple[list[Measurement]
             Rung(one.step.chunk * one.step.chunks, summary, not bad)
             for one, summary, bad in zip(taken, summaries, spoiled, strict=True)
         ]
-        fit = fit_of(rungs, series.bound)
+        good = [one for one, bad in zip(taken, spoiled, strict=True) if not bad]
+        drift = common_drift([[sample.seconds for sample in one.samples] for one in good])
+        fit = fit_of(rungs, series.bound, drift)
     t0 = fit.t0 if fit is not None and fit.published else None
     rows = [
         _measurement(series, one, summary, bad, t0)

@@ -5,7 +5,7 @@ later ones for the machines that they name.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -16,6 +16,9 @@ from kvcalc.tiers.figures import Figure, data_of, figures_of
 
 PLAIN = "plain"
 """The mechanism that moves bytes at the bandwidth as stated."""
+
+PER_PIECE = "host_to_device.per_piece"
+"""Key of a hardware profile that holds what one of many small copies costs on that machine."""
 
 PieceRule = Literal["block", "layer", "page", "chunk", "slice", "whole"]
 """What one piece is.
@@ -64,12 +67,20 @@ class Mechanism:
     then: str | None = None  # mechanism of the second hop, from host memory, once all has arrived there
     store: str | None = None  # write_through, selective or write_back
     inclusive: bool = False  # the tier also holds what the GPU still has
+    call_each: bool = False  # each piece is a copy with a call of its own, whose time a probe measures
     layerwise: Layerwise = "never"
     default_for: Mapping[str, Any] = field(default_factory=dict)  # engine, tiers and vendors
 
-    def rates_on(self, machine: str) -> Rates:
-        """Return the rates on a machine."""
-        return self.special.get(machine, self.general)
+    def rates_on(self, hardware: Hardware) -> Rates:
+        """Return the rates on a machine, with the cost of a piece that was measured on it, where one was."""
+        rates = self.special.get(hardware.name, self.general)
+        measured = hardware.host_to_device.per_piece
+        if not self.call_each or measured is None:
+            return rates
+        found = hardware.provenance[PER_PIECE]
+        return replace(
+            rates, per_piece=Figure(measured, found.kind, hardware.cite(PER_PIECE), found.note or "")
+        )
 
     def is_default(self, engine: str, tier: str, vendor: str) -> bool:
         """Whether an engine uses this mechanism on such a tier unless told otherwise."""
@@ -112,7 +123,17 @@ def default_mechanism(engine: str, tier: str | None, hardware: Hardware) -> Mech
 
 def _mechanism(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Mechanism:
     general, *special = entry["rates"]
-    same = ("name", "title", "piece", "chunk_tokens", "slice_bytes", "then", "store", "inclusive")
+    same = (
+        "name",
+        "title",
+        "piece",
+        "chunk_tokens",
+        "slice_bytes",
+        "then",
+        "store",
+        "inclusive",
+        "call_each",
+    )
     return Mechanism(
         **{name: entry[name] for name in (*same, "layerwise", "default_for") if name in entry},
         tiers=tuple(entry["tiers"]),

@@ -13,7 +13,11 @@ LADDER = tuple(sorted(SIZES))
 
 def measured(behaviour, samples=9, sizes=LADDER, bound=None):
     """Return the rows and the fit of one direction of a device that behaves so."""
-    device = SimulatedDevice(behaviour)
+    return measured_on(SimulatedDevice(behaviour), samples, sizes, bound)[:2]
+
+
+def measured_on(device, samples=9, sizes=LADDER, bound=None):
+    """Return the rows and the fit of one direction of a device, and its clock at the end."""
     queue = device.queue()
     host, memory = device.host(max(sizes), pinned=True), device.memory(max(sizes))
     device.fill(host, 5)
@@ -30,7 +34,8 @@ def measured(behaviour, samples=9, sizes=LADDER, bound=None):
 
     series = Series("H1", "h2d.pinned", "host-device", "h2d", "one_way", "copy_engine", 0, True, bound=bound)
     budget = Budget(samples, float("inf"), warm=False)
-    return series_of(series, sweep(DeviceTimer(queue), [step(size) for size in sizes], budget))
+    rows, fit = series_of(series, sweep(DeviceTimer(queue), [step(size) for size in sizes], budget))
+    return rows, fit, device.clock
 
 
 def inside(value, ends):

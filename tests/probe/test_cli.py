@@ -233,6 +233,32 @@ def test_the_help_says_what_no_gpu_has_verified(capsys):
     assert "not yet verified on a GPU" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--quik"], "no such option: --quik, did you mean '--quick'"),
+        (["--quick", "--full"], "--full: not allowed with argument --quick"),
+        (["--seed", "-3"], "--seed: '-3' is not a whole number below 4294967296"),
+        (["--device", "x"], "--device: 'x' is not a whole number below 1024"),
+        (["--max-seconds", "abc"], "--max-seconds: invalid float value: 'abc'"),
+        (["--max-seconds", "0"], "--max-seconds: 0 is not a positive time"),
+        (["--test", "H9"], "--test: unknown test 'H9'"),
+        (["--fu"], "no such option: --fu"),  # no option is guessed from its first letters
+    ],
+)
+def test_the_bare_door_refuses_wrong_options_in_one_line(said, words, tmp_path, monkeypatch, capsys):
+    from kvcalc.probe.__main__ import run as bare
+
+    monkeypatch.chdir(tmp_path)
+    assert bare(said) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert words in shown.err
+    assert shown.err.startswith("kvcalc: ")
+    assert shown.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 SECRETS = {
     "host name": r"{host}",
     "user": r"\b{user}\b",

@@ -1,16 +1,21 @@
 """The fit on a simulated device whose t0 and B are known, and each of its gates."""
 
+import importlib.util
+import json
 import math
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvcalc.probe.backends.simulated import SimulatedDevice
 from kvcalc.probe.fit import Rung, fit_of
-from kvcalc.probe.statistics import summary_of
-from tests.probe.simulation import Behaviour, inside, measured
+from kvcalc.probe.statistics import common_drift, summary_of
+from tests.probe.simulation import Behaviour, inside, measured, measured_on
 
 TRIALS = 300
 
@@ -51,9 +56,46 @@ def test_t0_and_b_lie_in_their_intervals_in_93_to_99_of_100_trials(samples, nois
 FAULTS = {
     "two_piece": {"knee": 2**19, "second_t0": 60e-6, "second_bandwidth": 25e9},
     "capped": {"t0": 2e-6, "bandwidth": 60e9, "cap": 12e9},
-    "drifting": {"drift": 0.3, "drift_seconds": 1.0},
+    "drifting": {"drift": 0.1, "drift_seconds": 1.0},
     "bimodal": {"slow_share": 0.4},
 }
+
+
+SLOW = 0.02
+"""Drift from the first sample to the last that is below the gate [1]."""
+
+
+def test_a_small_drift_widens_the_intervals_to_both_of_its_ends():
+    both = 0
+    for seed in range(40):
+        clean = Behaviour(t0=5e-6, bandwidth=20e9, noise=0.002, seed=seed)
+        seconds = clock_of(clean)
+        _, fit = measured(replace(clean, drift=SLOW, drift_seconds=seconds), samples=15)
+        assert fit.published
+        assert (fit.bandwidth_range[1] / fit.bandwidth_range[0] - 1) < 4 * SLOW
+        both += inside(20e9, fit.bandwidth_range) and inside(20e9 / (1 + SLOW), fit.bandwidth_range)
+    assert both >= 36
+
+
+def test_no_drift_is_seen_where_there_is_none_and_its_size_is_told_where_there_is_one():
+    rng = np.random.default_rng(3)
+    passes = np.linspace(0, 1, 15)  # of the way from the first sample to the last
+    seen = []
+    for slower in (0.0, SLOW):
+        series = [
+            (1 + slower * passes) * size * (1 + 0.002 * rng.standard_normal(15))
+            for size in (1, 4, 16, 64, 256)
+        ]
+        seen.append(common_drift(series))
+    assert abs(seen[0].change) < 0.003
+    # Thirds of 15 lie 10 passes apart, of 14 from first to last; the first two and the last third 11.5.
+    assert SLOW * 10 / 14 * 0.8 < seen[1].change < SLOW * 11.5 / 14 * 1.2
+    assert common_drift([[1.0, 2.0, 3.0]] * 4).change == 0  # too few passes to say
+
+
+def clock_of(behaviour):
+    """Return how long the link of a device is measured, by its own clock."""
+    return measured_on(SimulatedDevice(behaviour), 15)[2]
 
 
 @pytest.mark.parametrize("flag", FAULTS)
@@ -203,3 +245,20 @@ def test_the_half_speed_size_is_t0_times_b():
     fit = fit_of(rungs(noise=0.001))
     assert fit.half_size == pytest.approx(3e-6 * 50e9, rel=0.02)
     assert math.isclose(fit.half_size, fit.t0 * fit.bandwidth)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_tells_what_this_fit_does():
+    """A command writes the figures on the page; the first trials of each case are repeated."""
+    spec = importlib.util.spec_from_file_location("coverage", ROOT / "benchmarks" / "probe_coverage.py")
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    told = json.loads((ROOT / "docs" / "probe_coverage.json").read_text())
+    assert [(row["samples"], row["noise"], row["drift"]) for row in told["coverage"]] == bench.CASES
+    assert [(row["samples"], row["noise"], row["drift"]) for row in told["slow"]] == bench.SLOW
+    for row in told["coverage"] + told["slow"]:
+        again = bench.trials(row["samples"], row["noise"], row["drift"], bench.HELD)
+        found = [round(float(fit.bandwidth or 0)) for fit, _, _ in again]
+        assert found == pytest.approx(row["held"], rel=1e-6)

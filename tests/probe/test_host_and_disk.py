@@ -8,7 +8,7 @@ import pytest
 
 from kvcalc.probe import environment
 from kvcalc.probe.backends import disk
-from kvcalc.probe.backends.host import HostCopies, buffer_size, cpu_list, multiply
+from kvcalc.probe.backends.host import HostCopies, buffer_size, cpu_list, memory, multiply
 from kvcalc.probe.backends.pcie import hops, link_rate, numa_node, slowest
 from kvcalc.probe.backends.protocol import UnavailableError
 from kvcalc.probe.measurements import numa
@@ -27,6 +27,28 @@ def test_a_copy_by_threads_copies_everything(threads):
     copies.clear()
     assert not copies.same()
     copies.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells which pages memory has")
+def test_copies_are_between_the_pages_that_everybody_gets():
+    """numpy asks for huge pages by itself; `hg` among the kernel's flags is that wish."""
+    for huge in (False, True):
+        buffer = memory(SIZE, huge)
+        buffer[:] = 1
+        assert ("hg" in flags_at(buffer.ctypes.data)) is huge
+
+
+def flags_at(address):
+    """Return the kernel's flags of the mapping that holds an address."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, *words = line.split()
+        if "-" in first and all(part.strip("0123456789abcdef") == "" for part in first.split("-")):
+            low, high = (int(part, 16) for part in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "VmFlags:":
+            return words
+    raise AssertionError(f"no mapping holds {address:x}")
 
 
 def test_the_content_has_no_repeats():

@@ -20,7 +20,7 @@ from kvcalc.probe.profile import profile_of, text_of
 from kvcalc.probe.run import Run
 
 BOUND = 63e9
-TESTS = ("H1", "D1", "M1", "Z1")
+TESTS = ("H1", "S1", "D1", "M1", "Z1")
 
 
 class Card(SimulatedDevice):
@@ -94,6 +94,30 @@ def test_measured_values_are_what_the_device_is(profile):
     assert hardware.host.bandwidth > 0
 
 
+def test_what_a_small_copy_costs_is_that_of_the_device(profile):
+    """Each of the simulated copies takes 2 us and its bytes, whatever its size."""
+    hardware = hardware_from_document(profile, "probe.yaml")
+    for link in ("host_to_device", "device_to_host"):
+        assert getattr(hardware, link).per_piece == pytest.approx(2e-6, rel=0.02)
+        low, high = hardware.provenance[f"{link}.per_piece"].range
+        assert low <= getattr(hardware, link).per_piece <= high
+
+
+def test_a_plan_moves_pieces_at_the_cost_that_was_measured(written):
+    said = {"on": written, "prompt": "8k", "hit": 0.5, "tiers": {"dram": {"bandwidth": "40 GB/s"}}}
+    block = 16 * 131072  # bytes of 16 tokens of 128 KiB
+    (row,) = [one for one in plan("llama-3.1-8b", engine="vllm", **said).offload if one.tier == "dram"]
+    cost = machines.load(written).host_to_device.per_piece
+    assert row.bandwidth == pytest.approx(block / (cost + block / 40e9), rel=1e-9)
+    answer = plan("llama-3.1-8b", engine="vllm", **said)
+    assert answer.sources["host_to_device.per_piece"].kind == "measured"
+    found = {item.key: item for item in answer.calibration.values}["host_to_device.per_piece"]
+    assert (found.before, found.unit) == (None, "second")
+    # A mechanism that copies otherwise has the cost of its own.
+    other = plan("llama-3.1-8b", engine="sglang", **said)
+    assert "host_to_device.per_piece" not in other.sources
+
+
 def test_each_measured_value_keeps_the_one_before(profile):
     base = machines.load("h200-sxm-141gb")
     before = hardware_from_document(profile, "probe.yaml").provenance["host_to_device.bandwidth"].before
@@ -121,6 +145,8 @@ def test_the_machine_before_is_the_one_that_is_built_in(profile):
     for part in ("device", "host_to_device", "device_to_host", "prefill_efficiency", "decode_efficiency"):
         assert getattr(earlier, part) == getattr(base, part)
     assert all(found.before is None for found in earlier.provenance.values())
+    assert earlier.storage is None  # nothing was known of it
+    assert earlier.host_to_device.per_piece is None
 
 
 @pytest.fixture
@@ -185,9 +211,35 @@ def test_a_machine_without_a_gpu_has_a_profile_of_its_cpu(host_only, tmp_path):
     hardware = machines.load(str(path))
     assert hardware.device.unified
     copied = next(row.bandwidth for row in host_only.measurements if row.series == "host.copy.1")
-    assert hardware.device.bandwidth >= copied
+    assert hardware.device.bandwidth >= copied * (1 - 1e-5)  # a profile holds six digits
     answer = plan("llama-3.1-8b", on=str(path), engine="llama.cpp", weights_dtype="q4_k_m")
     assert answer.decode.tokens_per_second > 0
+    found = {item.key: item for item in answer.calibration.values}
+    assert found["device.bandwidth"].measured == hardware.device.bandwidth
+    assert {item.before for item in found.values()} == {None}  # there was no profile of this CPU
+    assert answer.calibration.verdicts == ()
+    page = " ".join(render(answer, "table").split())
+    assert "Measured on this machine value" in page
+    assert "nothing was known of it before" in page
+
+
+def test_a_measured_disk_is_told_beside_values_that_had_others_before(written, result):
+    if not any(row.test == "Z1" for row in result.measurements):
+        pytest.skip(f"the disk test did not run here: {[test.reason for test in result.tests]}")
+    found = {item.key: item for item in plan("llama-3.1-8b", on=written).calibration.values}
+    assert (found["storage.bandwidth"].before, found["storage.bandwidth"].before_kind) == (None, "")
+    assert found["storage.bandwidth"].measured == pytest.approx(
+        max(
+            row.bandwidth for row in result.measurements if row.test == "Z1" and row.chunk_bytes == 4 * 2**20
+        ),
+        rel=1e-5,
+    )
+    assert found["host_to_device.bandwidth"].before_kind == "measured"
+
+
+def test_values_measured_elsewhere_are_not_of_this_machine():
+    assert machines.load("h200-sxm-141gb").provenance["host_to_device.bandwidth"].kind == "measured"
+    assert machines.load("h200-sxm-141gb").measured_here == ()
 
 
 def test_too_little_for_a_profile_is_said(result):

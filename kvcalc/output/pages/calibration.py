@@ -15,6 +15,9 @@ def calibration_blocks(calibration: Calibration) -> tuple[Grid, ...]:
     verdicts: list[tuple[Cell | str, ...]] = [_verdict(item) for item in calibration.verdicts]
     header = ("value", "before", "measured", "range", "change")
     title = "Measured on this machine, instead of what was known of its kind"
+    if not calibration.verdicts:
+        said = (f"{calibration.reason[:1].upper()}{calibration.reason[1:]}.", _assumed(calibration))
+        return (grid("Measured on this machine", header, "lrrrr", values, said),)
     return (
         grid(title, header, "lrrrr", values),
         grid(
@@ -28,15 +31,15 @@ def calibration_blocks(calibration: Calibration) -> tuple[Grid, ...]:
 
 
 def _value(item: Calibrated) -> tuple[Cell | str, ...]:
-    change = item.measured / item.before - 1 if item.before else 0.0
-    before = f"{_number(item.before, item)} ({item.before_kind})"
+    before = f"{_number(item.before, item)} ({item.before_kind})" if item.before is not None else ""
+    change = f"{item.measured / item.before - 1:+.1%}".replace("%", " %") if item.before else ""
     ends = "" if item.range is None else range_text(*item.range, item.unit)
     return (
         item.key,
         before,
         Cell(_number(item.measured, item), "bold"),
         ends,
-        f"{change:+.1%}".replace("%", " %"),
+        change,
     )
 
 

@@ -18,7 +18,9 @@ from kvcalc.formulas.transfer import (
 )
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.speed import Speed
+from kvcalc.profiles import Hardware
 from kvcalc.quantity import Bytes, BytesPerSecond, Tokens
+from kvcalc.results import Source
 from kvcalc.scenario import TierUse
 from kvcalc.tiers import (
     PLAIN,
@@ -31,6 +33,7 @@ from kvcalc.tiers import (
     tier_kind,
     tier_kinds,
 )
+from kvcalc.tiers.mechanisms import PER_PIECE
 from kvcalc.tiers.pieces import piece_bytes
 
 PAGEABLE_SHARE = 0.35
@@ -245,6 +248,13 @@ def _tell_rate(route: Route, machine: str, book: Notebook) -> None:
         )
 
 
+def _tell_piece(route: Route, hardware: Hardware, book: Notebook) -> None:
+    """Cite the cost of a piece where it was measured on this machine instead of on others."""
+    if route.mechanism.call_each and PER_PIECE in hardware.provenance:
+        found = hardware.provenance[PER_PIECE]
+        book.source(PER_PIECE, Source(found.kind, hardware.cite(PER_PIECE), found.as_printed))
+
+
 def _tell_figure(tier: str, name: str, kind: TierKind, book: Notebook) -> None:
     figure = getattr(kind, name)
     if figure is not None:
@@ -291,7 +301,7 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
     route = Route(
         tier=tier,
         mechanism=chosen,
-        rates=chosen.rates_on(hardware.name),
+        rates=chosen.rates_on(hardware),
         rule_piece=piece_bytes(chosen, speed.layout),
         kind=kind,
         link=hardware.host_to_device.bandwidth,
@@ -299,6 +309,7 @@ def route_of(speed: Speed, tier: TierUse, book: Notebook) -> Route:
     )
     _tell_operations(route, book)
     _tell_rate(route, hardware.name, book)
+    _tell_piece(route, hardware, book)
     if tier.via is not None:
         staged = next(other for other in scenario.tiers if other.name == tier.via)
         return replace(route, then=route_of(speed, staged, book))

@@ -1,5 +1,6 @@
 """Host memory: copies by numpy, on one thread or several, each with pages of its own node."""
 
+import mmap
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,17 +19,37 @@ MOST_OF_FREE = 0.25
 """Share of the available memory that buffers may take together [1]."""
 
 
-class HostCopies:
-    """Two buffers and the threads that copy one to the other, or add up one."""
+def memory(size: int, huge: bool = False) -> NDArray[np.int64]:
+    """Return fresh memory in the pages that this system gives to everybody, or in huge ones.
 
-    def __init__(self, size: int, threads: int, seed: int = 1) -> None:
+    numpy asks for huge pages where an array is large; engines, torch and C programs do not, and a copy
+    between small pages is slower.
+
+    Raises
+    ------
+    UnavailableError
+        If the system knows no huge pages that can be asked for.
+    """
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(size // 8, dtype=np.int64)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if huge:
+        if not hasattr(mmap, "MADV_HUGEPAGE"):
+            raise UnavailableError("this system knows no transparent huge pages")
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype=np.int64)
+
+
+class HostCopies:
+    """Two buffers and the threads that copy one to the other."""
+
+    def __init__(self, size: int, threads: int, seed: int = 1, huge: bool = False) -> None:
         self.threads = threads
         self.size = size // (8 * threads) * 8 * threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         try:
-            self.source = np.empty(self.size // 8, dtype=np.int64)
-            self.target = np.empty(self.size // 8, dtype=np.int64)
-        except MemoryError:
+            self.source, self.target = memory(self.size, huge), memory(self.size, huge)
+        except (MemoryError, OSError):
             raise UnavailableError(f"no memory for two buffers of {size / 1e9:.3g} GB") from None
         # Each thread touches its own part first, which puts the pages on that thread's node.
         self._all(lambda at: self._fill(at, seed))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from kvcalc.probe.backends.disk import GOOD_FILE, DiskReads, check_folder, facts_of, temporary_file
+from kvcalc.probe.backends.protocol import PartlyError
 from kvcalc.probe.session import KIB, MIB, Session
 from kvcalc.probe.sweep import Series, Step
 from kvcalc.probe.timing import HostTimer
@@ -33,6 +34,9 @@ def run(session: Session) -> None:
     session.beat("writing the file")
     with temporary_file(options.disk, size, options.seed) as handle:
         for done, depth in enumerate(depths):
+            if session.left() <= 0:
+                rest = ", ".join(str(left) for left in depths[done:])
+                raise PartlyError(f"reads {rest} at once: the time was used up")
             _depth(session, handle, size, depth, tuple(flags), 1 / (len(depths) - done))
 
 
