@@ -214,6 +214,13 @@ def test_6_pages_that_sglang_copies_one_by_one(check, flags, piece, rate):
     assert "--hicache-io-backend kernel" in found.instead
 
 
+def test_6_the_cost_of_a_copy_that_was_measured_counts(check):
+    # 64 KiB in 10 us + 64 KiB / 55 GB/s is 5.85 GB/s
+    text = "docker run vllm/vllm-openai:v0.11.2 --kv-offloading-backend native --kv-offloading-size 640"
+    (found,) = check(text, set={"host_to_device.per_piece": "10 us"})["small-pieces"]
+    assert ": 5.8" in found.message
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -12,7 +12,8 @@ from kvcalc.tiers.pieces import page_tokens
 from kvcalc.tiers.pieces import piece_bytes as piece_of
 
 COPY_SETUP = 3.5e-6
-"""Fixed time of one cudaMemcpyAsync on an H100 [second] (fit to the curve of the vLLM post below)."""
+"""Fixed time of one cudaMemcpyAsync on an H100 [second] (fit to the curve of the vLLM post below), where none
+was measured."""
 
 
 def piece_bytes(deployment: Deployment) -> float:
@@ -34,7 +35,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         yield from _small(
             deployment,
             piece,
-            COPY_SETUP,
+            deployment.scenario.hardware.host_to_device.per_piece or COPY_SETUP,
             "",
             "a larger offloaded block (blocks_per_chunk, block_size of the connector)",
             ("blocks_per_chunk", "offload_block", "connector", "host_size"),
@@ -47,9 +48,9 @@ def _pages(deployment: Deployment) -> Iterator[Finding]:
     transfer_kv_direct_impl and transfer_kv_page_first_direct_impl of sgl-kernel/csrc/kvcacheio/transfer.cu;
     later releases copy pages that lie one behind the other in both memories at once, in layer_first alone.
     """
-    launch, machine = deployment.launch, deployment.scenario.hardware.name
+    launch = deployment.launch
     found = mechanism(hicache_mechanism(launch))
-    cost = found.rates_on(machine).per_piece
+    cost = found.rates_on(deployment.scenario.hardware).per_piece
     if uses_lmcache(launch) or found.piece != "page" or cost is None:
         return
     tokens = page_tokens(deployment.layout)
