@@ -291,6 +291,23 @@ class TestStores:
         pages = question_of(**asked | {"cached": 9_984, "engine": "sglang", "tiers": tier(capacity="20 GB")})
         assert "# SGLang asserts a host pool larger than the GPU's" in emitted(pages, "sglang")
 
+    @pytest.mark.parametrize(
+        ("engine", "version", "nothing"),
+        [("vllm", "0.33.0", False), ("vllm", "0.26.0", True), ("sglang", None, True)],
+    )
+    def test_a_latent_that_the_tier_keeps_once_is_compared_once(self, engine, version, nothing):
+        # 8 ranks of 30 GB hold the same 30 GB of latents; 100 GB hold three times as much where they are
+        # kept once (vLLM 0.27), and less than the eight copies of 240 GB where each rank keeps its own
+        from kvcalc.engines.vllm.versions import rules_for
+        from kvcalc.launch.connectors import SINGLE_COPY
+
+        more = {} if version is None else {"engine_version": version}
+        asked = {"on": "h200-sxm-141gb", "tp": 8, "prompt": 10_000, "cached": 4_992, "pool": "30 GB"}
+        found = kvcalc.plan("deepseek-v3", engine=engine, tiers=tier(capacity="100 GB"), **asked, **more)
+        assert found.offload[0].adds_nothing is nothing
+        first = next(minor for minor in range(20, 34) if rules_for(f"0.{minor}.0").one_host_copy)
+        assert (0, first) == SINGLE_COPY
+
     def test_a_tier_smaller_than_the_prefix_is_said(self):
         assert any("cannot hold the 1.309 GB" in text for text in hit(tiers=tier(capacity="1 GB")).warnings)
 

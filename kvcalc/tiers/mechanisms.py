@@ -67,6 +67,7 @@ class Mechanism:
     then: str | None = None  # mechanism of the second hop, from host memory, once all has arrived there
     store: str | None = None  # write_through, selective or write_back
     inclusive: bool = False  # the tier also holds what the GPU still has
+    one_copy: bool = False  # releases that can keep what all ranks hold alike once in the tier
     call_each: bool = False  # each piece is a copy with a call of its own, whose time a probe measures
     layerwise: Layerwise = "never"
     default_for: Mapping[str, Any] = field(default_factory=dict)  # engine, tiers and vendors
@@ -133,6 +134,7 @@ def _mechanism(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Mechanis
         "store",
         "inclusive",
         "call_each",
+        "one_copy",
     )
     return Mechanism(
         **{name: entry[name] for name in (*same, "layerwise", "default_for") if name in entry},

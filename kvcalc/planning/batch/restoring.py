@@ -15,6 +15,7 @@ from kvcalc.planning.offload import (
     adds_nothing,
     block_tokens,
     computing_time,
+    held_alike,
     in_chunks,
     moved_bytes,
     restored_tokens,
@@ -41,9 +42,7 @@ def restoring_columns(
         return {}
     # What is stored meanwhile crosses the same link the other way.
     busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
-    stores = [
-        _prefix_store(speed, route, cached) | _nothing(route, pool, speed.scenario.gpus) for route in busy
-    ]
+    stores = [_prefix_store(speed, route, cached) | _nothing(speed, route, pool) for route in busy]
     sets = [_working_set(route, loads, served) for route in busy]
     hits, short = cached > 0, served["capacity.shortfall"] > 0
     names = [route.tier.name for route in routes]
@@ -80,8 +79,9 @@ def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: A
     }
 
 
-def _nothing(route: Route, pool: float, gpus: int) -> Columns:
-    return {"adds_nothing": np.array(nothing_word(adds_nothing(route, pool, gpus)), dtype=object)}
+def _nothing(speed: Speed, route: Route, pool: float) -> Columns:
+    found = adds_nothing(route, held_alike(speed, route, pool))
+    return {"adds_nothing": np.array(nothing_word(found), dtype=object)}
 
 
 def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:

@@ -18,7 +18,7 @@ from kvcalc.planning.offload.prefix import (
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain_restoring, restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
 from kvcalc.planning.offload.rows import PREFIX_STORE, Lengths, Times, restore_row
-from kvcalc.planning.offload.stores import adds_nothing, stored
+from kvcalc.planning.offload.stores import adds_nothing, held_alike, stored
 from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET
 from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
 
@@ -36,6 +36,7 @@ __all__ = [
     "block_tokens",
     "cached_tokens",
     "computing_time",
+    "held_alike",
     "in_chunks",
     "loaded_route",
     "moved_bytes",

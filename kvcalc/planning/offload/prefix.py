@@ -12,6 +12,7 @@ from kvcalc.planning.offload.route import Route, moved_bytes, route_of
 from kvcalc.planning.offload.rows import Lengths, Stores, Times, restore_row
 from kvcalc.planning.offload.stores import (
     adds_nothing,
+    held_alike,
     stored,
     tell_opposite,
     tell_stores,
@@ -217,12 +218,13 @@ def prefix_store(
 def _stores(speed: Speed, route: Route, cached: int, pool: float | None) -> Stores:
     scenario, writes = speed.scenario, write_need(speed, route, cached)
     link = scenario.hardware.device_to_host.bandwidth
-    nothing = None if pool is None else adds_nothing(route, pool, scenario.gpus)
+    held = None if pool is None else held_alike(speed, route, pool)
+    nothing = None if held is None else adds_nothing(route, held)
     return Stores(
         need=None if writes is None else float(writes),
         budget=None if writes is None else write_budget(route, link),
         nothing=nothing,
-        why_nothing=why_nothing(route, pool, scenario.gpus) if nothing and pool is not None else "",
+        why_nothing=why_nothing(route, held) if nothing and held is not None else "",
     )
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from kvcalc.engines.vllm.versions import rules_for
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, Tokens
-from kvcalc.scenario import Scenario
 
 DAY = 86_400.0
 """Length of a day [second]."""
@@ -48,14 +48,15 @@ def tell_stores(
     `pool` is the KV memory of each GPU [byte]; None where the question does not say it.
     """
     tier, scenario = route.tier, speed.scenario
-    whole = size * _ranks(scenario)
+    whole = size * ranks_kept(speed, route)
     if tier.capacity is not None and whole > tier.capacity:
         book.warn(
             f"{tier.name}: {_size(tier.capacity)} cannot hold the {_size(whole)} of one restored prefix"
         )
-    if pool is not None and adds_nothing(route, pool, scenario.gpus):
+    held = None if pool is None else held_alike(speed, route, pool)
+    if held is not None and adds_nothing(route, held):
         book.warn(
-            f"{tier.name}: adds nothing: {why_nothing(route, pool, scenario.gpus)}; what a hit from it is "
+            f"{tier.name}: adds nothing: {why_nothing(route, held)}; what a hit from it is "
             "said to save is not to be had, and the fleet counts none"
         )
     if need is None and scenario.workload.rate is not None:
@@ -105,28 +106,43 @@ def write_budget(route: Route, device_to_host: float) -> float:
     return min(device_to_host, written / tier.shared_by)
 
 
-def adds_nothing(route: Route, pool: float, gpus: int) -> bool | None:
+def held_alike(speed: Speed, route: Route, pool: float) -> float:
+    """Return the bytes that a tier takes for all that the GPUs hold, `pool` bytes each."""
+    return pool * ranks_kept(speed, route) * speed.scenario.settings.dp
+
+
+def ranks_kept(speed: Speed, route: Route) -> int:
+    """Return the ranks whose bytes of one sequence the tier keeps: all that it lies on, or one for all.
+
+    A latent is the same on each of them.  Under DP attention a sequence lies on its own group alone.
+    """
+    settings, shape = speed.scenario.settings, speed.scenario.model.shape
+    parts = shape.components_for(settings.engine)
+    alike = all(tensor.split == "replicated" for part in parts for tensor in part.entry)
+    once = (
+        route.mechanism.one_copy and settings.engine == "vllm" and rules_for(settings.version).one_host_copy
+    )
+    if alike and once and settings.pp == settings.dcp == 1:
+        return 1
+    return settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
+
+
+def adds_nothing(route: Route, held: float) -> bool | None:
     """Return whether a tier holds no more than the GPUs and the same blocks, so that they serve its hits.
 
-    `pool` is the KV memory of each of so many GPUs [byte].  None where nobody says what the tier holds.
+    `held` is what it takes for all that they hold [byte].  None where nobody says what it holds itself.
     """
     if route.tier.capacity is None:
         return None
-    return _holds_the_same(route) and route.tier.capacity <= pool * gpus
+    return _holds_the_same(route) and route.tier.capacity <= held
 
 
-def why_nothing(route: Route, pool: float, gpus: int) -> str:
+def why_nothing(route: Route, held: float) -> str:
     """Return in words why such a tier adds nothing."""
     return (
-        f"{_size(route.tier.capacity or 0.0)} is no more than the {_size(pool * gpus)} of KV that the GPUs "
-        f"hold, and it stores the same blocks ({_policy(route).replace('_', '-')})"
+        f"{_size(route.tier.capacity or 0.0)} is no more than the {_size(held)} of KV that the GPUs hold, "
+        f"and it stores the same blocks ({_policy(route).replace('_', '-')})"
     )
-
-
-def _ranks(scenario: Scenario) -> int:
-    """Return the GPUs that one sequence lies on: under DP attention those of its own group alone."""
-    settings = scenario.settings
-    return settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
 
 
 def _holds_the_same(route: Route) -> bool:
