@@ -20,6 +20,7 @@ from kvcalc.planning.batch import (
     answer_loads,
     batch_of,
     launch_of,
+    nothing_word,
     worth,
 )
 from kvcalc.scenario import Scenario, Workload
@@ -250,7 +251,7 @@ def _best_tier(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "offload_verdict": np.where(words == "", None, words),
         "break_even_bandwidth": np.where(streams, point, columns["offload.break_even_bandwidth"]),
-        "offload_adds_nothing": np.where(streams | (nothing == ""), None, nothing == "yes"),
+        "offload_adds_nothing": np.where(streams | (nothing == ""), None, nothing),
     }
 
 
@@ -280,7 +281,7 @@ def _answer_alone(row: Mapping[Any, Any]) -> dict[str, Any]:
         "prefill_time": result.prefill.time,
         "offload_verdict": best.verdict if best else None,
         "break_even_bandwidth": best.break_even_bandwidth if best else None,
-        "offload_adds_nothing": best.adds_nothing if best else None,
+        "offload_adds_nothing": (nothing_word(best.adds_nothing) or None) if best else None,
     }
 
 

@@ -285,7 +285,7 @@ class TestStores:
         frame = kvcalc.plan_frame(
             pd.DataFrame([asked | {"tiers": tier(capacity=size)} for size in ("20 GB", "200 GB")])
         )
-        assert frame["offload_adds_nothing"].tolist() == [True, False]
+        assert frame["offload_adds_nothing"].tolist() == ["yes", "no"]
         said = question_of(**asked | {"cached": 9_984, "tiers": tier(capacity="20 GB")})
         assert "# Tier dram adds nothing: 20 GB is no more than" in emitted(said, "vllm")
         pages = question_of(**asked | {"cached": 9_984, "engine": "sglang", "tiers": tier(capacity="20 GB")})
