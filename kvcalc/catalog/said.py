@@ -3,6 +3,7 @@
 Apart from their reading, so that the command line knows its own words without loading numpy.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,16 +42,22 @@ class Question:
         )
 
 
+_APART = re.compile(r",(?![^\[]*\])")
+"""A comma between two parts of a tier, not one between the numbers of a distribution."""
+
+
 def tier_option(text: str) -> tuple[str, dict[str, Said]]:
     """Read ``"dram=512 GB@54 GB/s"``, optionally followed by ``,setup=12 ms``."""
     name, equals, rest = text.partition("=")
-    first, *more = rest.split(",")
+    first, *more = _APART.split(rest)
     capacity, at, bandwidth = first.partition("@")
     where = f"--tier {text!r}"
     if not equals or not name.strip() or not (at or capacity.strip()):
         raise SettingsError(f"{where}: write NAME=CAPACITY@BANDWIDTH, for example 'dram=512 GB@54 GB/s'")
     if not at:
-        raise SettingsError(f"{where}: bandwidth is missing; write for example '{name}={capacity}@54 GB/s'")
+        rate = capacity.lstrip().startswith("{") or "/s" in capacity
+        meant = f"@{capacity.strip()}" if rate else f"{capacity}@54 GB/s"
+        raise SettingsError(f"{where}: bandwidth is missing; write for example '{name}={meant}'")
     said = {"bandwidth": Said(bandwidth.strip(), where)}
     if capacity.strip():
         said["capacity"] = Said(capacity.strip(), where)

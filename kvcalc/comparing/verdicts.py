@@ -23,7 +23,8 @@ def verdicts_of(result: PlanResult) -> dict[str, Verdict]:
     }
     for row in result.offload:
         mode = "streaming" if row.mode == ACTIVE_WORKING_SET else "restore"
-        found[f"offload.{row.tier}.{mode}"] = Verdict(row.verdict, _tier(row))
+        word = "adds_nothing" if row.adds_nothing else row.verdict
+        found[f"offload.{row.tier}.{mode}"] = Verdict(word, _tier(row))
     found["eviction.cheapest_mode"] = Verdict(result.eviction.cheapest_mode, _eviction(result))
     return found
 
@@ -51,6 +52,8 @@ def _bound(result: PlanResult) -> str:
 def _tier(row: Offload) -> str:
     if row.mode == ACTIVE_WORKING_SET:
         return f"{row.speedup:.3g} times the speed of taking turns"
+    if row.adds_nothing:
+        return row.adds_nothing_reason
     total = row.cached_total if row.overlapped_total is None else row.overlapped_total
     return f"{_time(total)} with a hit, {_time(row.recompute)} without"
 

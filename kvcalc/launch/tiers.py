@@ -103,12 +103,27 @@ def _mechanism(launch: LaunchSettings) -> str | None:
     if uses_lmcache(launch):
         return "lmcache"
     if launch.engine == "sglang":
-        return "hicache-direct" if launch.value("io_backend") == "direct" else "hicache-kernel"
+        return hicache_mechanism(launch)
     if launch.engine != "vllm":
         return None
     if not reaches(launch, ONE_LAYOUT):
         return "vllm-per-layer"
     return next((_CONNECTORS[name] for name in connectors_of(launch) if name in _CONNECTORS), None)
+
+
+def hicache_mechanism(launch: LaunchSettings) -> str:
+    """Return how HiCache copies: by its kernel, if neither the backend nor the layout is a direct one.
+
+    The default is `kernel` (python/sglang/srt/arg_groups/fields/memory.py of sgl-project/sglang at
+    09eaaf15de2b), and the layout `page_first_direct` turns it into `direct` (hicache_hook.py beside it, at
+    03ac438ac26f).
+    """
+    direct = launch.value("io_backend") == "direct"
+    turned = launch.value("host_layout") == "page_first_direct" and launch.value("io_backend") in (
+        None,
+        "kernel",
+    )
+    return "hicache-direct" if direct or turned else "hicache-kernel"
 
 
 def _chunk(launch: LaunchSettings, block: int) -> int | None:

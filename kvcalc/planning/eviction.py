@@ -19,7 +19,7 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     scenario = speed.scenario
     tokens = scenario.workload.prompt + scenario.workload.generate
     time = float(computing_time(speed, float(tokens)))
-    stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET]
+    stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing]
     swap = _swap(speed, tokens, max((float(row.bandwidth) for row in stored), default=None), book)
     return Eviction(
         recompute_time=time,

@@ -49,7 +49,12 @@ def flips_of(
     return (
         *_fit(scenario, layout, capacity),
         *_first_limit(scenario, capacity, bandwidth),
-        *(flip for row in offload if row.mode != ACTIVE_WORKING_SET for flip in _tier(scenario, speed, row)),
+        *(
+            flip
+            for row in offload
+            if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing
+            for flip in _tier(scenario, speed, row)
+        ),
     )
 
 

@@ -112,7 +112,11 @@ def _choice(result: PlanResult, source: str) -> HitChoice:
     cached, prompt = inputs["cached"], inputs["prompt"]
     hit = 1.0 if cached is None else float(cached) / float(prompt)
     rate = float(inputs["hit_rate"])
-    verdicts = tuple(f"{row.tier}: {row.verdict}" for row in result.offload if row.mode == PREFIX_STORE)
+    verdicts = tuple(
+        f"{row.tier}: {'adds_nothing' if row.adds_nothing else row.verdict}"
+        for row in result.offload
+        if row.mode == PREFIX_STORE
+    )
     return HitChoice(source, hit, rate, hit * rate, verdicts)
 
 

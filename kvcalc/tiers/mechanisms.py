@@ -19,11 +19,12 @@ PLAIN = "plain"
 PER_PIECE = "host_to_device.per_piece"
 """Key of a hardware profile that holds what one of many small copies costs on that machine."""
 
-PieceRule = Literal["block", "layer", "chunk", "slice", "whole"]
+PieceRule = Literal["block", "layer", "page", "chunk", "slice", "whole"]
 """What one piece is.
 
 block: a block of the engine's pool over all layers of a rank.  layer: one tensor of one layer in such
-a block.  chunk: so many tokens of all layers.  slice: so many bytes.  whole: everything at once.
+a block.  page: one tensor of one layer in a page of SGLang, be it one token.  chunk: so many tokens of
+all layers.  slice: so many bytes.  whole: everything at once.
 """
 
 Layerwise = Literal["never", "optional", "always"]
@@ -65,6 +66,7 @@ class Mechanism:
     then: str | None = None  # mechanism of the second hop, from host memory, once all has arrived there
     store: str | None = None  # write_through, selective or write_back
     inclusive: bool = False  # the tier also holds what the GPU still has
+    one_copy: bool = False  # releases that can keep what all ranks hold alike once in the tier
     call_each: bool = False  # each piece is a copy with a call of its own, whose time a probe measures
     layerwise: Layerwise = "never"
     default_for: Mapping[str, Any] = field(default_factory=dict)  # engine, tiers and vendors
@@ -127,6 +129,7 @@ def _mechanism(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Mechanis
         "store",
         "inclusive",
         "call_each",
+        "one_copy",
     )
     return Mechanism(
         **{name: entry[name] for name in (*same, "layerwise", "default_for") if name in entry},

@@ -108,6 +108,22 @@ def test_a_hit_of_nothing_leaves_no_tier_and_a_hit_brings_it_back():
     assert differences(plan, values, body) == []
 
 
+@pytest.mark.parametrize("others", [{}, {"nvme": {"bandwidth": "6.5 GB/s", "capacity": "8 TB"}}])
+@pytest.mark.parametrize(("written", "changed"), [("20 GB", "500 GB"), ("500 GB", "20 GB")])
+def test_a_tier_that_grows_past_the_pool_of_the_gpus_begins_to_add_hits(others, written, changed):
+    def said(capacity):
+        tiers = {"dram": {"bandwidth": "50 GB/s", "capacity": capacity, "price": "0.2 USD/GB/month"}}
+        return {"engine": "vllm", "rate": 1.0, "cached": 2048, "price": 0.001, "tiers": tiers | others}
+
+    plan = trace_plan(question_of("llama-3.1-8b", "h100-sxm-80gb", **said(written)))
+    own = {item.key: item.value for item in plan.inputs}
+    for capacity, number in ((written, own["tiers.dram.capacity"]), (changed, float(changed[:-3]) * 1e9)):
+        body = body_of(kvcalc.plan("llama-3.1-8b", on="h100-sxm-80gb", **said(capacity)))
+        assert body["offload"][0]["adds_nothing"] is (capacity == "20 GB")
+        wrong = differences(plan, own | {"tiers.dram.capacity": number}, body)
+        assert wrong == []
+
+
 def test_a_range_holds_for_the_exported_value_alone():
     said = {"dram": {"bandwidth": "40..54 GB/s", "setup": "5..20 ms"}}
     plan = trace_plan(question_of("llama-3.1-8b", "h100-sxm-80gb", tiers=said))

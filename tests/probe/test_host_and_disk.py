@@ -314,13 +314,6 @@ def test_the_time_for_writing_the_file_is_that_of_all_tests(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def tree(root, files):
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
 CGROUPS = {
     "of version 2, below a limit": (
         {

@@ -96,7 +96,7 @@ def _figures(result: ProbeResult) -> Grid:
 
 
 def _median(row: Measurement) -> str:
-    """Return the time of one operation; of many reads at once, of which none took it, their number a second."""
+    """Return the time of one operation; of many reads at once, which none of them took, how many a second."""
     if row.test == "Z1" and float(row.in_flight) > 1:
         return f"{human(1 / float(row.median), '1')} a second" if row.median else ""
     return human(float(row.median), "second")

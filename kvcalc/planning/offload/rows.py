@@ -54,13 +54,26 @@ class Lengths:
     every: bool  # whether all between pay
 
 
+@dataclass(frozen=True)
+class Stores:
+    """What storing into the tier takes at the planned rate, and whether it adds anything to the GPUs."""
+
+    need: float | None = None  # byte/second from one GPU
+    budget: float | None = None  # byte/second that its link and the device can take
+    nothing: bool | None = None
+    why_nothing: str = ""
+
+
+NO_STORES = Stores()
+"""Nothing is known of what is stored: bare numbers."""
+
+
 def restore_row(
     found: Restoring,
     times: Times,
     book: Notebook,
     lengths: Lengths | None = None,
-    write_need: float | None = None,
-    write_budget: float | None = None,
+    stores: Stores = NO_STORES,
 ) -> Offload:
     """Return one restore against one recompute, part by part, with its verdict."""
     route, size = found.route, float(found.size)
@@ -103,11 +116,13 @@ def restore_row(
         queue_p99=None if found.wait.p99 is None else float(found.wait.p99),
         utilization=None if found.wait.utilization is None else float(found.wait.utilization),
         first_restore=None if route.rates.first is None else route.rates.first.value,
-        write_need=write_need,
-        write_budget=write_budget,
+        write_need=stores.need,
+        write_budget=stores.budget,
         layer_group=group,
         layerwise_total=layerwise,
         prefetch_lead=lead_of(found) if math.isfinite(float(parts.total)) else None,
+        adds_nothing=stores.nothing,
+        adds_nothing_reason=stores.why_nothing,
     )
 
 
