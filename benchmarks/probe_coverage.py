@@ -32,7 +32,9 @@ COPIES = 12  # at most in one sample; a virtual clock needs no more
 HELD = 25  # trials of each case that the test repeats
 
 CASES = [(samples, noise, 0.0) for samples in (9, 15, 25) for noise in (0.002, 0.01, 0.02)]
-SLOW = [(samples, noise, 0.02) for samples in (9, 15, 25) for noise in (0.002, 0.01)]
+SLOW = [
+    (samples, noise, drift) for drift in (0.02, 0.01) for samples in (9, 15, 25) for noise in (0.002, 0.01)
+]
 """Samples, noise, and the drift from the first sample to the last [1]."""
 FAULTS: dict[str, dict[str, Any]] = {
     "two_piece": {"knee": 2**19, "second_t0": 60e-6, "second_bandwidth": 25e9},

@@ -18,6 +18,8 @@ COMMANDS = {
     "import numpy": (["-c", "import numpy"], None),
     "kvcalc --version": (["-m", "kvcalc", "--version"], 0.5),
     "kvcalc --help": (["-m", "kvcalc", "--help"], 2.0),
+    "kvcalc plan --help": (["-m", "kvcalc", "plan", "--help"], 1.0),
+    "kvcalc replay --help": (["-m", "kvcalc", "replay", "--help"], 1.0),
     "kvcalc plan llama-3.1-8b --on h100-sxm-80gb": (
         ["-m", "kvcalc", "plan", "llama-3.1-8b", "--on", "h100-sxm-80gb"],
         3.5,

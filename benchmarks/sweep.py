@@ -14,7 +14,19 @@ import time
 from pathlib import Path
 
 ROWS = 1_000_000
-SECONDS, BYTES = 15.0, 1.5e9  # on two cores
+"""Rows of each case [1]: the size that the targets below are stated for."""
+
+SECONDS = 15.0
+"""Longest that a case may take with all columns, on two cores [second]: the target of sweeps."""
+
+KIBI = 1024
+"""Bytes in which Linux counts the peak of a process [byte]: getrusage(2)."""
+
+BYTES = 1.5e9
+"""Most memory that a case may take [byte]: the target of sweeps."""
+
+GIGA, MEGA = 1e9, 1e6
+"""Bytes of a gigabyte and of a megabyte, in which they are printed [byte]."""
 
 CASES = {
     "llama-3.1-70b, vllm, two tiers, hits": [
@@ -39,7 +51,7 @@ def sweep(file: str, vary: list[str], target: str) -> None:
     result = kvcalc.sweep(file, vary=vary, save=target)
     seconds = time.perf_counter() - start
     assert result.count == ROWS, result.count
-    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBI)
 
 
 def main() -> int:
@@ -56,7 +68,8 @@ def main() -> int:
             size = Path(target).stat().st_size
         seconds, memory = map(float, told)
         over += seconds > SECONDS or memory > BYTES
-        print(f"{seconds:6.2f} s  {memory / 1e9:5.2f} GB of memory  {size / 1e6:5.0f} MB of Parquet  {name}")
+        sizes = f"{memory / GIGA:5.2f} GB of memory  {size / MEGA:5.0f} MB of Parquet"
+        print(f"{seconds:6.2f} s  {sizes}  {name}")
     return 1 if over and "--check" in sys.argv else 0
 
 

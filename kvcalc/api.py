@@ -358,12 +358,14 @@ def plan_frame(frame: "pd.DataFrame", offload: bool = True) -> "pd.DataFrame":
     A frame with the rows' index and the main figures in base units: fits, sessions, first_limit,
     kv_bytes_per_token [byte/token], kv_need, kv_pool and weights [byte per GPU], tokens_per_second
     [token/second], prefill_time [second], with `offload` the verdict and the break-even bandwidth
-    [byte/second] of the tier with the largest speedup, and `reason` where a row has no answer: one bad row
-    does not hide the others.  Rows that differ in their load alone are answered together.
+    [byte/second] of the tier with the largest speedup and whether it adds nothing (yes or no), and
+    `reason` where a row has no answer: one bad row does not hide the others.  Rows that differ in their
+    load alone are answered together.
 
     In a plan's JSON and in a sweep these are capacity.sessions, kv.bytes_per_token, capacity.need,
-    memory.kv_pool, memory.weights, decode.tokens_per_second, prefill.time, offload.verdict and
-    offload.break_even_bandwidth; fits, first_limit and reason have the same names there.
+    memory.kv_pool, memory.weights, decode.tokens_per_second, prefill.time, offload.verdict,
+    offload.break_even_bandwidth and offload.adds_nothing; fits, first_limit and reason have the same
+    names there.
 
     Examples
     --------

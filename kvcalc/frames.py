@@ -12,7 +12,17 @@ from kvcalc.catalog.ranges import settle
 from kvcalc.catalog.scenarios import Question, Said, read_value
 from kvcalc.errors import KvcalcError, SettingsError
 from kvcalc.keys import key
-from kvcalc.planning.batch import BatchResult, Launch, Loads, Numbers, answer_loads, batch_of, launch_of
+from kvcalc.planning.batch import (
+    BatchResult,
+    Launch,
+    Loads,
+    Numbers,
+    answer_loads,
+    batch_of,
+    launch_of,
+    nothing_word,
+    worth,
+)
 from kvcalc.scenario import Scenario, Workload
 
 if TYPE_CHECKING:
@@ -102,10 +112,10 @@ COLUMNS = (
 )
 """What each row of a frame is answered with, and the reason where there is no answer."""
 
-OFFLOAD = ("offload_verdict", "break_even_bandwidth")
+OFFLOAD = ("offload_verdict", "break_even_bandwidth", "offload_adds_nothing")
 """What the best tier of a row answers besides."""
 
-_TEXTS = ("fits", "first_limit", "offload_verdict", "reason")
+_TEXTS = ("fits", "first_limit", "offload_verdict", "offload_adds_nothing", "reason")
 
 
 def _groups(frame: "pd.DataFrame") -> list[Rows]:
@@ -231,7 +241,9 @@ def _best_tier(columns: Mapping[str, Any]) -> dict[str, Any]:
     if "offload.speedup" not in columns:
         return {}
     stored, streamed = columns["offload.speedup"], columns["working_set.speedup"]
-    streams = (streamed > stored) | (np.isnan(stored) & ~np.isnan(streamed))
+    nothing = columns["offload.adds_nothing"]
+    better = (streamed > stored) | np.isnan(stored) | (nothing == "yes")
+    streams = better & ~np.isnan(streamed)
     words = np.where(streams, columns["working_set.verdict"], columns["offload.verdict"])
     turns = columns["working_set.recompute"]
     ends = np.isfinite(turns) & (turns > 0)
@@ -239,6 +251,7 @@ def _best_tier(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "offload_verdict": np.where(words == "", None, words),
         "break_even_bandwidth": np.where(streams, point, columns["offload.break_even_bandwidth"]),
+        "offload_adds_nothing": np.where(streams | (nothing == ""), None, nothing),
     }
 
 
@@ -255,7 +268,7 @@ def _answer_alone(row: Mapping[Any, Any]) -> dict[str, Any]:
         result = plan(**said)
     except (KvcalcError, TypeError) as error:
         return {"reason": str(error)}
-    best = max(result.offload, key=lambda tier: float(tier.speedup), default=None)
+    best = max(result.offload, key=worth, default=None)
     return {
         "fits": result.fits,
         "sessions": result.capacity.sessions,
@@ -268,6 +281,7 @@ def _answer_alone(row: Mapping[Any, Any]) -> dict[str, Any]:
         "prefill_time": result.prefill.time,
         "offload_verdict": best.verdict if best else None,
         "break_even_bandwidth": best.break_even_bandwidth if best else None,
+        "offload_adds_nothing": (nothing_word(best.adds_nothing) or None) if best else None,
     }
 
 

@@ -128,13 +128,15 @@ class Fleet:
     rate: PerSecond  # requests, over all replicas
     replicas: Count  # of the model, each on tp * pp GPUs
     hit_share: Share  # of requests that find their prefix in a tier
-    tiers: tuple[str, ...]  # from which they restore
+    tiers: tuple[str, ...]  # from which they restore; none where no tier adds anything to the GPUs
     link_utilization: Share  # of the busiest path to a tier
     decode_rate: PerSecond  # requests per second that decode can finish with as many as fit at once
     limited_by: str  # compute, decode, or the tier whose path saturates first
     without: FleetSide  # every prompt is computed
     with_tiers: FleetSide
     gain: Count  # saturation rate with the tiers over that without
+    not_counted: tuple[str, ...] = ()  # tiers whose hits and whose path are in neither side
+    reason: str = ""  # which tier is counted and why, in words
 
 
 @record

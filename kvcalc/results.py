@@ -108,6 +108,10 @@ class PoolRow:
     max_concurrency: Count | None  # sequences of --max-len at once
 
 
+NO_ENGINE = "generic"
+"""What `KV.engine` says where the bytes are those that the model must remember, under no engine's rules."""
+
+
 @record
 class KV:
     """What one token and one sequence cost."""
@@ -293,6 +297,10 @@ class Offload:
     )
     break_even_tokens_every: bool | None = None  # whether all lengths between pay; null where none does
     prefetch_lead: Seconds | None = None  # before its KV is needed, for 99 of 100 restores to be in time
+    adds_nothing: bool | None = (
+        None  # whether the tier holds no more than the GPUs and the same blocks; null where nobody says
+    )
+    adds_nothing_reason: str = ""  # the two sizes in words, where it adds nothing
 
 
 @record

@@ -207,6 +207,7 @@ def test_columns_of_a_frame_are_those_of_a_sweep_under_shorter_names():
         "prefill_time": "prefill.time",
         "offload_verdict": "offload.verdict",
         "break_even_bandwidth": "offload.break_even_bandwidth",
+        "offload_adds_nothing": "offload.adds_nothing",
         "fits": "fits",
         "first_limit": "first_limit",
     }

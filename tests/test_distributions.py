@@ -1,5 +1,8 @@
 """Distributions that inputs may have in files, and ranges that are written in another way."""
 
+import json
+import math
+
 import numpy as np
 import pytest
 
@@ -54,6 +57,61 @@ def test_a_file_may_say_distributions(tmp_path, capsys):
     assert row.gain.low < row.gain.middle < row.gain.high
 
 
+def test_the_bandwidth_of_a_tier_is_drawn_from_its_distribution():
+    # 1 GB takes 100 ms at 10 GB/s: faster above it, which is ln 2 / 0.3 = 2.31 sigma below the median
+    share = 0.5 * (1 + math.erf(math.log(2) / 0.3 / math.sqrt(2)))
+    found = restore("1 GB", "{lognormal: [20 GB/s, 0.3]}", prefill="100 ms", draws=100_000)
+    assert found.rows[0].gain.faster == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 1e5))
+    # the quantiles of B are 20 exp(+-1.6449 x 0.3) GB/s
+    ends = [0.1 - 1 / (20 * math.exp(z * 0.3)) for z in (-1.6448536, 1.6448536)]
+    assert [found.rows[0].gain.low, found.rows[0].gain.high] == pytest.approx(ends, abs=4e-4)
+
+
+def test_a_distribution_is_the_same_in_a_file_in_python_and_on_the_command_line(tmp_path, capsys):
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        f"model: {ON[0]}\non: {ON[1]}\nsetup: {{uniform: [5 ms, 20 ms]}}\nengine: vllm\n"
+        "workload: {prompt: 16k, hit: {normal: [0.6, 0.05]}}\n"
+        "tiers: {nvme: {capacity: 4 TB, bandwidth: {lognormal: [6 GB/s, 0.3]}}}\n"
+    )
+    filed = plan(str(file), draws=5000)
+    tier = {"capacity": "4 TB", "bandwidth": {"lognormal": ["6 GB/s", 0.3]}}
+    more = {"setup": {"uniform": ["5 ms", "20 ms"]}, "hit": {"normal": [0.6, 0.05]}, "engine": "vllm"}
+    passed = plan(ON[0], on=ON[1], prompt="16k", tiers={"nvme": tier}, draws=5000, **more)
+    asked = [*("plan", ON[0], "--on", ON[1], "--prompt", "16k", "--engine", "vllm", "--draws", "5000")]
+    asked += ["--setup", "{uniform: [5 ms, 20 ms]}", "--hit", "{normal: [0.6, 0.05]}", "--format", "json"]
+    assert run([*asked, "--tier", "nvme=4 TB@{lognormal: [6 GB/s, 0.3]}"]) == 0
+    typed = json.loads(capsys.readouterr().out)["offload"][0]
+    first, second = filed.offload[0], passed.offload[0]
+    assert (first.verdict, first.confidence, first.gain) == (second.verdict, second.confidence, second.gain)
+    for name in ("low", "middle", "high", "faster"):
+        assert typed["gain"][name] == getattr(first.gain, name)
+    assert (typed["verdict"], typed["confidence"]) == (first.verdict, first.confidence)
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "words"),
+    [
+        ("--tier", "dram=@{gamma: [20 GB/s, 1]}", "is no distribution; write one of"),
+        ("--tier", "dram=@{lognormal: [20 GB/s, 3 GB/s]}", "sigma '3 GB/s' is not a positive number"),
+        (
+            "--tier",
+            "dram={lognormal: [20 GB/s, 0.3]}",
+            "write for example 'dram=@{lognormal: [20 GB/s, 0.3]}'",
+        ),
+        ("--setup", "{uniform: [20 ms, 5 ms]}", "lower one first"),
+        ("--set", "host_to_device.bandwidth={normal: [20 GB/s, 2 GB/s]}", "a profile value takes a range"),
+        ("--set", "prefill_efficiency={normal: [0.5, 0.1]}", "a profile value takes a range"),
+    ],
+)
+def test_what_is_no_distribution_is_refused_on_the_command_line_in_one_line(option, said, words, capsys):
+    assert run(["plan", ON[0], "--on", ON[1], option, said]) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert words in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -66,8 +124,6 @@ def test_a_file_may_say_distributions(tmp_path, capsys):
     ],
 )
 def test_what_is_no_distribution_is_refused(tmp_path, said, words):
-    import json
-
     file = tmp_path / "scenario.yaml"
     file.write_text(json.dumps({"model": ON[0], "on": ON[1], "tiers": {"nvme": {"bandwidth": said}}}))
     with pytest.raises(KvcalcError, match=words):

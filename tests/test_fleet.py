@@ -113,6 +113,49 @@ def test_replicas_share_the_rate_and_pooling_shortens_the_wait():
     assert one.without.pooled_wait == pytest.approx(one.without.wait)
 
 
+SMALL = {"dram": {"bandwidth": "40 GB/s", "capacity": "20 GB", "price": "0.2 USD/GB/month", "setup": "0 ms"}}
+NVME = {"nvme": {"bandwidth": "6 GB/s", "capacity": "4 TB", "setup": "0 ms"}}
+
+
+def test_a_tier_that_holds_the_same_blocks_gives_the_fleet_nothing_but_its_price():
+    # 80 GB of HBM less 16 GB of weights leave more than 20 GB, and vLLM stores each block at once
+    result = fleet(rate="1.2/s", hit_rate=0.5, price="3.6 USD/hour", engine="vllm", tiers=SMALL)
+    (row,) = result.offload
+    assert row.adds_nothing is True
+    assert row.adds_nothing_reason.startswith("20 GB is no more than the")
+    found, without, tiers = result.fleet, result.fleet.without, result.fleet.with_tiers
+    assert (found.tiers, found.not_counted, found.hit_share, found.gain) == ((), ("dram",), 0.0, 1.0)
+    assert tiers.saturation_rate == without.saturation_rate == pytest.approx(1 / 0.5)
+    assert tiers.ttft == pytest.approx(0.5 + 0.6 * 0.5 / 0.4)
+    month = 365.25 / 12 * 86_400
+    assert tiers.tokens_per_dollar == pytest.approx(32_000 / (0.001 + 20 * 0.2 / month), rel=1e-9)
+    assert "dram holds only what the GPUs hold already" in found.reason
+
+
+def test_the_fleet_counts_the_fastest_tier_that_adds_anything_and_says_so():
+    # 12,000 x 131,072 B: 39 ms at 40 GB/s and 262 ms at 6 GB/s
+    more = {"rate": "0.5/s", "engine": "vllm"}
+    only, beside = fleet(**more, tiers=NVME).fleet, fleet(**more, tiers=SMALL | NVME).fleet
+    assert (beside.tiers, beside.not_counted) == (("nvme",), ("dram",))
+    assert beside.with_tiers == only.with_tiers
+    assert only.not_counted == ()
+    assert only.reason == "every hit is restored from nvme, the only tier"
+    large = {"dram": SMALL["dram"] | {"capacity": "500 GB"}}
+    both = fleet(**more, tiers=NVME | large).fleet
+    assert (both.tiers, both.not_counted) == (("dram",), ("nvme",))
+    assert both.reason.startswith("every hit is restored from dram, from which a hit is ready first; hits")
+
+
+def test_a_fleet_without_hits_of_a_tier_says_so_on_its_page():
+    from kvcalc.output import render
+
+    page = render(fleet(rate="1.2/s", engine="vllm", tiers=SMALL))
+    assert "No hit is counted, and every prompt is computed: dram holds only what the GPUs hold" in page
+    assert "hit dram" not in page
+    both = render(fleet(rate="1.2/s", engine="vllm", tiers=SMALL | NVME))
+    assert "No other hit is counted: dram holds only" in both
+
+
 def test_the_wait_of_mixed_requests_agrees_with_a_simulation():
     # Lindley's recursion for one server: exponential prefills of two means, Poisson arrivals.
     generator, count = np.random.default_rng(7), 400_000

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from kvcalc.cli import COMMANDS, _application
+
 FORBIDDEN = {
     "kvcalc": ("numpy", "typer", "pint", "yaml", "rich"),
     "kvcalc.formulas": ("pint", "yaml", "typer", "rich", "torch", "pandas"),
@@ -72,6 +74,25 @@ def test_a_plan_on_built_in_profiles_needs_neither_pint_nor_yaml_nor_pydantic():
     status, *modules = loaded.stdout.split()
     assert status == "0"
     assert {"pint", "yaml", "pydantic", "rich", "pandas", "matplotlib", "jinja2"} & set(modules) == set()
+
+
+def _commands() -> list[str]:
+    """Return every command and every command of a group, as the command line itself has them."""
+    found = []
+    for name in COMMANDS:
+        group = _application([name]).commands[name]
+        found += [name, *(f"{name} {inner}" for inner in getattr(group, "commands", ()))]
+    return found
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_help_of_every_command_loads_neither_numpy_nor_what_it_would_run(command):
+    code = f"import sys; from kvcalc.cli import run; run({[*command.split(), '--help']}); print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *page, modules = shown.stdout.splitlines()
+    assert page[0].startswith(f"Usage: kvcalc {command} "), page[:3]
+    heavy = {"numpy", "pint", "yaml", "rich", "pydantic", "kvcalc.api", "kvcalc.planning", "kvcalc.engines"}
+    assert heavy & set(modules.split()) == set()
 
 
 SOURCES_ALLOWED = {

@@ -17,9 +17,20 @@ MODULES = {
 RESULTS = {"results", "calibration_results", "offload_results", "fit_results"}
 RESULTS |= {"profile_results", "report_results"}
 RESULTS |= {"trace_results"}
-OUTER = {"cli", "output", "api", "frames", "fitting", "listings", "catalog", "documents", "units"}
-OUTER |= {"app", "exports", "model_answer", "reporting"}
-"""What the calculating core never imports."""
+SHELLS = {
+    "app": {"api", "catalog", "engines", "errors", "output", "records", "reporting", "scenario"},
+    "exports": {"api", "bodies", "catalog", "documents", "engines", "errors", "keys", "output", "profiles"}
+    | {"reporting", "results", "scenario", "shapes", "tracing"},
+    "model_answer": {"api", "catalog", "engines", "model_results", "parameters", "planning"},
+    "reporting": {"api", "catalog", "errors", "planning", "report_results", "results", "scenario"},
+}
+"""What stands around the library beside the command line -> the others that it may import."""
+
+LIBRARY = ("api", "fitting", "frames", "listings")
+"""What takes names and texts and answers with results, which others show."""
+
+OUTER = {"cli", "output", "catalog", "documents", "units", *LIBRARY, *SHELLS}
+"""What the calculating core never imports; of these, the command line alone may import everything."""
 
 MAY_IMPORT = {
     "errors": set(),
@@ -42,14 +53,6 @@ FACADES = ("eviction.asked", "eviction.rank_answer", "eviction.simulate_answer")
 FACADES += ("diagnose.answer", "diagnose.claims", "launch.planning", "launch.question", "quota.api")
 FACADES += ("probe.asked", "probe.command", "probe.imported", "probe.__main__")
 FACADES += ("replay.machine", "replay.planned", "replay.question")
-FACADES += (
-    "exports",
-    "exports.inputs",
-    "exports.model_inputs",
-    "exports.standins",
-    "exports.traced",
-    "exports.workbook",
-)
 FACADES += (
     "comparing.answer",
     "comparing.differences",
@@ -79,6 +82,11 @@ def imported(file: Path) -> set[str]:
                 names = [f"kvcalc.{alias.name}" for alias in node.names if alias.name != "__version__"]
         found |= {name.removeprefix("kvcalc.") for name in names if name.startswith("kvcalc.")}
     return found
+
+
+def top(module: str) -> str:
+    """Return the part of kvcalc that a module belongs to."""
+    return module.split(".")[0]
 
 
 def within(package: str) -> dict[str, Path]:
@@ -112,6 +120,25 @@ def test_what_calculates_knows_nothing_of_names_files_and_pages(package):
 @pytest.mark.parametrize("package", APPLIED)
 def test_what_applies_the_core_may_read_its_own_files_but_has_no_pages(package):
     assert breaches(package, (OUTER - {"documents", "units"}).__contains__) == []
+
+
+@pytest.mark.parametrize("package", sorted(SHELLS))
+def test_a_shell_imports_only_what_its_row_names(package):
+    assert within(package), f"kvcalc has no {package} any more"
+    assert breaches(package, lambda other: other not in SHELLS[package]) == []
+    needed = {top(other) for file in within(package).values() for other in imported(file)}
+    assert SHELLS[package] - needed == set()  # a row names nothing that nobody needs
+
+
+def test_of_the_exports_the_report_alone_has_pages():
+    users = {name for name, file in within("exports").items() if "output" in map(top, imported(file))}
+    assert users == {"kvcalc.exports.page"}
+
+
+@pytest.mark.parametrize("package", LIBRARY)
+def test_the_library_has_no_pages_and_no_shell(package):
+    assert within(package), f"kvcalc has no {package} any more"
+    assert breaches(package, {"cli", "output", "app", "exports", "reporting"}.__contains__) == []
 
 
 def test_the_catalogue_has_no_pages_and_does_not_plan():

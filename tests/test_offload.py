@@ -1,12 +1,13 @@
 """Routes, waits and stores by hand arithmetic on small numbers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import kvcalc
-from kvcalc.api import load_hardware
+from kvcalc.api import load_hardware, question_of
 from kvcalc.errors import SettingsError
 from kvcalc.planning.offload import Route, Wait, plain_route
 from kvcalc.planning.offload.restoring import Restoring
@@ -259,6 +260,54 @@ class TestStores:
         assert any("adds nothing" in text for text in small.warnings)
         assert not any("adds nothing" in text for text in large.warnings)
 
+    def test_what_is_said_of_such_a_tier_promises_no_hit(self):
+        import pandas as pd
+
+        from kvcalc.launch.planning import emitted
+        from kvcalc.output import render
+        from kvcalc.output.report.verdicts import cards
+
+        small, large = hit(tiers=tier(capacity="20 GB")), hit(tiers=tier(capacity="200 GB"))
+        (row,) = (item for item in small.offload if item.mode == "prefix_store")
+        assert (row.adds_nothing, large.offload[0].adds_nothing) == (True, False)
+        assert hit(tiers={"dram": {"bandwidth": "50 GB/s"}}).offload[0].adds_nothing is None
+        page = " ".join(render(small).split())
+        assert "dram adds nothing: 20 GB is no more than the" in page
+        assert "With a hit restored from dram" not in page
+        assert "If dram gave less" not in page
+        assert not [flip for flip in small.flips if flip.tier == "dram"]
+        assert not [swing for swing in small.tornado if swing.tier == "dram"]
+        assert small.eviction.swap_time is None  # what the GPUs give up is given up there too
+        (card,) = [card for card in cards(small) if card.key == "offload"]
+        assert card.answer == "No: dram adds nothing"
+        assert [badge.text for badge in card.badges] == ["adds nothing"]
+        asked = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "engine": "vllm", "prompt": 10_000}
+        frame = kvcalc.plan_frame(
+            pd.DataFrame([asked | {"tiers": tier(capacity=size)} for size in ("20 GB", "200 GB")])
+        )
+        assert frame["offload_adds_nothing"].tolist() == ["yes", "no"]
+        said = question_of(**asked | {"cached": 9_984, "tiers": tier(capacity="20 GB")})
+        assert "# Tier dram adds nothing: 20 GB is no more than" in emitted(said, "vllm")
+        pages = question_of(**asked | {"cached": 9_984, "engine": "sglang", "tiers": tier(capacity="20 GB")})
+        assert "# SGLang asserts a host pool larger than the GPU's" in emitted(pages, "sglang")
+
+    @pytest.mark.parametrize(
+        ("engine", "version", "nothing"),
+        [("vllm", "0.33.0", False), ("vllm", "0.26.0", True), ("sglang", None, True)],
+    )
+    def test_a_latent_that_the_tier_keeps_once_is_compared_once(self, engine, version, nothing):
+        # 8 ranks of 30 GB hold the same 30 GB of latents; 100 GB hold three times as much where they are
+        # kept once (vLLM 0.27), and less than the eight copies of 240 GB where each rank keeps its own
+        from kvcalc.engines.vllm.versions import rules_for
+        from kvcalc.launch.connectors import SINGLE_COPY
+
+        more = {} if version is None else {"engine_version": version}
+        asked = {"on": "h200-sxm-141gb", "tp": 8, "prompt": 10_000, "cached": 4_992, "pool": "30 GB"}
+        found = kvcalc.plan("deepseek-v3", engine=engine, tiers=tier(capacity="100 GB"), **asked, **more)
+        assert found.offload[0].adds_nothing is nothing
+        first = next(minor for minor in range(20, 34) if rules_for(f"0.{minor}.0").one_host_copy)
+        assert (0, first) == SINGLE_COPY
+
     def test_a_tier_smaller_than_the_prefix_is_said(self):
         assert any("cannot hold the 1.309 GB" in text for text in hit(tiers=tier(capacity="1 GB")).warnings)
 
@@ -389,6 +438,39 @@ def test_stores_of_the_planned_rate_slow_restores_down():
     # 60 x 4,000 new tokens x 131,072 B a second the other way: 31.5 of the 75 GB/s of both ways together
     assert busy.write_need == pytest.approx(60 * 4000 * 131072)
     assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - busy.write_need) / 50e9, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("more", "tiers"),
+    [
+        ({"rate": "60/s"}, {"dram": {"bandwidth": "50 GB/s", "setup": "5 ms"}}),
+        ({"rate": "30/s", "hit_rate": 0.4}, {"dram": {"bandwidth": "30 GB/s", "store": "write_back"}}),
+        ({"rate": "3/s", "window": "4 ms"}, {"nvme": {"bandwidth": "6 GB/s", "mechanism": "vllm-fs"}}),
+        ({}, {"dram": {"bandwidth": "50 GB/s", "capacity": "500 GB"}}),
+    ],
+)
+def test_a_restore_is_that_of_the_plan_with_its_stores(more, tiers):
+    asked = {"on": "h100-sxm-80gb", "engine": "vllm", "prompt": 8000, "cached": 4000, "tiers": tiers} | more
+    (alone,) = kvcalc.restore(model="llama-3.1-8b", **asked).rows
+    planned = kvcalc.plan("llama-3.1-8b", **asked).offload[0]
+    # Only a plan knows what the GPUs hold.
+    assert alone.adds_nothing is None
+    assert replace(alone, adds_nothing=planned.adds_nothing) == planned
+
+
+def test_stores_slow_the_restore_of_the_command_that_asks_for_one():
+    asked = {"engine": "vllm", "on": "h100-sxm-80gb", "prompt": 8000, "cached": 4000}
+    tier = {"dram": {"bandwidth": "50 GB/s", "setup": "5 ms"}}
+    idle = kvcalc.restore(model="llama-3.1-8b", tiers=tier, **asked).rows[0]
+    busy = kvcalc.restore(model="llama-3.1-8b", tiers=tier, rate="60/s", **asked).rows[0]
+    # 60 x 4,000 new tokens x 131,072 B a second the other way: 31.5 of the 75 GB/s of both ways together
+    stored = 60 * 4000 * 131_072
+    assert busy.write_need == pytest.approx(stored)
+    assert busy.bandwidth / idle.bandwidth == pytest.approx((75e9 - stored) / 50e9, rel=0.01)
+    told = kvcalc.restore(model="llama-3.1-8b", tiers=tier, rate="60/s", **asked).assumptions
+    assert any("dram: stores send 31.5 GB/s across the same link the other way" in text for text in told)
+    few = kvcalc.restore(model="llama-3.1-8b", tiers=tier, rate="1/s", **asked).assumptions
+    assert not any("the other way" in text for text in few)
 
 
 class TestBreakEvenWithAQueue:

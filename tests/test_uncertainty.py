@@ -103,6 +103,43 @@ def test_draws_agree_with_the_sum_of_normal_distributions():
     assert row.reason == "the range of prefill straddles the break-even"
 
 
+DRAWS = 40_000
+
+
+def normal_share(z):
+    return 0.5 * (1 + math.erf(z / math.sqrt(2)))
+
+
+@pytest.mark.parametrize("seed", [11, 2026])
+def test_draws_of_any_seed_agree_with_the_confidence_in_closed_form(seed):
+    # One uncertain input: 100 - 30 - 40 - 20 = 10 ms, and the prefill's 90 % are 12 ms to either side.
+    said = BARE | {"prefill": "88..112 ms", "setup": "20 ms"}
+    closed = restore("1 GB", "25 GB/s", **said).rows[0]
+    share = normal_share(1.6448536 * 10 / 12)
+    assert closed.gain.faster is None
+    assert closed.confidence == pytest.approx(2 * share - 1, abs=1e-6)
+    (drawn,) = restore("1 GB", "25 GB/s", draws=DRAWS, seed=seed, **said).rows
+    error = math.sqrt(share * (1 - share) / DRAWS)
+    assert drawn.gain.faster == pytest.approx(share, abs=4 * error)
+    assert drawn.confidence == pytest.approx(closed.confidence, abs=8 * error)
+    assert drawn.verdict == closed.verdict == "too_close"
+
+
+def test_two_seeds_give_a_plan_one_verdict_and_a_confidence_within_the_error_of_counting():
+    said = {"on": "h100-sxm-80gb", "engine": "vllm", "prompt": "16k", "cached": "12k", "rate": "1/s"}
+    tiers = {"nvme": {"bandwidth": "3..9 GB/s", "mechanism": "plain"}}
+    rows = [
+        kvcalc.plan("llama-3.1-8b", tiers=tiers, draws=DRAWS, seed=seed, **said).offload[0] for seed in (3, 4)
+    ]
+    first, second = (row.gain.faster for row in rows)
+    assert first != second
+    assert 0.05 < first < 0.95  # else there would be nothing to agree on
+    error = math.sqrt(2 * first * (1 - first) / DRAWS)
+    assert first == pytest.approx(second, abs=4 * error)
+    assert rows[0].verdict == rows[1].verdict
+    assert rows[0].confidence == pytest.approx(rows[1].confidence, abs=8 * error)
+
+
 def test_the_same_seed_gives_the_same_answer():
     said = BARE | {"prefill": "88..112 ms"}
     first, second, other = (restore("1 GB", "25 GB/s", draws=1000, seed=seed, **said) for seed in (1, 1, 2))

@@ -8,7 +8,7 @@ from docs.writers.markdown import code, codes, document, prose, table
 from docs.writers.source import constants, field_comments, link, remark, submodules, summary
 from kvcalc import engines
 from kvcalc.catalog import models
-from kvcalc.engines import ENGINE_MODULES, EngineSettings, lay_out
+from kvcalc.engines import KINDS, EngineSettings, lay_out
 from kvcalc.engines.overheads import OVERHEADS, Overhead, overhead
 from kvcalc.engines.vllm import kernels, versions
 from kvcalc.engines.vllm.versions import CHANGES, Rules
@@ -40,7 +40,7 @@ def page() -> str:
         f"What the allocator of one GPU reserves for one sequence of {TOKENS:,} tokens, TP 1, each "
         "engine's defaults "
         "and its newest known version. Payload is what the model must remember.",
-        table(["model", "payload", *ENGINE_MODULES], map(_compared, COMPARED), "l" + "r" * 6),
+        table(["model", "payload", *KINDS], map(_compared, COMPARED), "l" + "r" * 6),
         "## What each engine module says",
         *(block for module in submodules(engines) for block in _module(module)),
         "## vLLM by version",
@@ -78,7 +78,7 @@ def page() -> str:
 def _compared(name: str) -> list[str]:
     shape = models.load(name).shape
     cells = [binary_text(float(lay_out(shape, EngineSettings()).payload(TOKENS)))]
-    for engine in ENGINE_MODULES:
+    for engine in KINDS:
         settings = EngineSettings(engine=engine, max_len=TOKENS)
         try:
             cells.append(binary_text(float(lay_out(shape, settings).reserved(TOKENS))))

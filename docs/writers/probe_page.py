@@ -21,6 +21,7 @@ _NEEDS = {"nothing": "", "device": "a GPU", "devices": "two GPUs or more", "disk
 
 _GATES = (
     ("sizes", f"at least {fit.LEAST_RUNGS}, the largest {fit.LEAST_SPAN:g} times the smallest"),
+    ("samples of a size", f"at least {statistics.ORDER_SAMPLES}, to see two groups in them"),
     ("weighted R squared", f"at least {fit.LEAST_R2}"),
     ("share of the time that s/B takes at the largest size", f"at least {fit.LEAST_STREAM:.0%}"),
     ("rate at the largest size", f"within {fit.TOP_NEAR:.0%} of B"),
@@ -30,7 +31,7 @@ _GATES = (
     (
         "samples",
         f"not in two groups, not drifting by more than {statistics.DRIFT:.0%}, scatter up to "
-        f"{statistics.USABLE:.0%}; a smaller drift widens the intervals to both of its ends",
+        f"{statistics.USABLE:.0%}; a smaller drift that stands out of the noise widens the intervals",
     ),
 )
 
@@ -85,14 +86,19 @@ _TIMING = """Links and kernels are timed by events on a queue of their own, whic
 copies of a sample are in it; a sample whose start has passed before is repeated with a longer hold,
 else flagged `launch_bound` and kept out of the fit. Scattered copies, pinning, host memory and disk are
 timed by the host's clock, with the time that queueing took beside it. Sizes are sampled in turns, one
-sample of each in a pass, after a warm-up that ends when three medians agree within 2 %. Content is
-compared after the timed part, with the target spoiled before; a size whose content is wrong is in no
+sample of each in a pass, after a warm-up that ends when three medians agree within 2 %, or after three
+seconds or a third of the time of the series. Content is compared after the timed part, with the target
+spoiled before, and of a disk one more read of each size; a size whose content is wrong is in no
 fit. Medians have MADs and 95 % intervals, and all samples are kept.
 
 Host memory is copied between pages of the size that the system gives to every program, as STREAM, torch and
 engines have them; numpy's own arrays ask for huge pages. The default and the full level measure those too
 (`host.huge_pages`), to show what asking for them gives; the profile has the ordinary ones.
-`benchmarks/probe_stream.py` holds the copy against STREAM's, compiled from C."""
+`benchmarks/probe_stream.py` holds the copy against STREAM's, compiled from C: gcc makes a call of memcpy of
+its loop, as numpy does, unless it is told not to.
+
+A disk is read past the cache at random places, so many reads under way as threads read. The threads are
+Python's: beyond about 200,000 reads a second they are the limit, which the flag `cpu_bound` says."""
 
 _LINE = """t(s) = t0 + s/B is fitted to the medians with weights of equal relative error. It is
 published only where every gate holds; else the table of sizes stands alone, and the profile has the
@@ -166,8 +172,9 @@ def _coverage() -> list[str]:
     trials = body["coverage"][0]["trials"]
     lead = f"""`benchmarks/probe_coverage.py`: {trials} simulated links for each row, with t0 of 2 to 20 us
 and B of 3 to 100 GB/s drawn at random. The last column is the widest half-width of any interval. A link that
-slows down by 2 % while it is measured counts as right where the rates of its first and its last copy both lie
-inside."""
+slows down while it is measured counts as right where the rates of its first and its last copy both lie
+inside; a drift that the noise hides is not seen, and then the interval holds the rate in the middle of the
+run."""
     return [
         "### How often the intervals are right",
         lead,

@@ -31,6 +31,8 @@ RATES = {
 }
 
 
+_SGLANG = "https://github.com/sgl-project/sglang/blob/"
+
 _DISTRIBUTIONS = [
     [code(f"{{{name}: {DISTRIBUTIONS[name]}}}"), means]
     for name, means in (
@@ -52,9 +54,10 @@ def page() -> str:
         table(["key", "unit or words", "meaning"], list(_keys())),
         "## Ranges and distributions",
         "Each number of a tier, and every quantity, share and count of prompt tokens of a question, may be a "
-        "range `LOW..HIGH` such as `40..54 GB/s`, that holds it nine times out of ten. Files and the library "
-        "take distributions as well, of which the range is the central 90 %; `--draws` draws from them with "
-        "a fixed seed (`--seed`).",
+        "range `LOW..HIGH` such as `40..54 GB/s`, that holds it nine times out of ten, or a distribution, of "
+        "which the range is the central 90 %; `--draws` draws from it with a fixed seed (`--seed`). Files "
+        "and the library take a distribution as it stands here, options take the same as text: "
+        '`--tier "nvme=4 TB@{lognormal: [6 GB/s, 0.3]}"`. Values of a profile (`--set`) take ranges.',
         table(["distribution", "two numbers"], _DISTRIBUTIONS),
         "## Kinds",
         "A restore waits for the latency of its first operation on a drive or a network, unless the "
@@ -62,10 +65,22 @@ def page() -> str:
         "in flight (Little's law) and by those of the drives a second. The price is that of `--curve hit` "
         "and `--curve interval` where none is said; give your own, since prices date quickly.",
         table(["kind", "names", "shared", "figures"], [_kind(kind) for kind in tier_kinds().values()]),
+        "## Tiers that add nothing",
+        "A tier that stores what the GPUs hold at once (write-through), and no more of it than they hold, "
+        "serves no hit that they do not serve: `adds_nothing` of its row is true and `adds_nothing_reason` "
+        "says why. `verdict` and `speedup` still compare one restore from it with computing; the fleet, the "
+        "best tier of a sweep or a frame, what a running sequence is swapped to and the flips leave it out.",
         "## Mechanisms",
         "Fitted figures are those of `benchmarks/fit_offload.py`; [accuracy.md](accuracy.md) has how far "
         "they hold. The first row of a mechanism holds for machines that no other row names.",
         table(["mechanism", "moves", "reads", "piece", "on", "figures"], list(_mechanisms())),
+        "SGLang's HiCache copies with its kernel by default ([fields/memory.py]"
+        f"({_SGLANG}09eaaf15de2b273855a0f9855cd267fe073daf79/python/sglang/srt/arg_groups/fields/memory.py))"
+        ", and directly with `--hicache-io-backend direct` or the layout `page_first_direct` "
+        "([hicache_hook.py]"
+        f"({_SGLANG}03ac438ac26f42a737e861ca64d0cd2fdce26a5e/python/sglang/srt/arg_groups/hicache_hook.py)): "
+        "one copy for each page, layer, and keys or values ([transfer.cu]"
+        f"({_SGLANG}7f1f5bc113cea04dc96cdec553455d73879df04d/sgl-kernel/csrc/kvcacheio/transfer.cu)).",
         "## Sources of mechanisms",
         table(["mechanism", "sources"], [[code(name), _sources(one)] for name, one in mechanisms().items()]),
     )

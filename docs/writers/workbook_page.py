@@ -10,6 +10,7 @@ from kvcalc.exports.workbook.formulas import spelled
 from kvcalc.tracing.expression import Node
 from kvcalc.tracing.latex import latex_of, traced_formula
 from kvcalc.tracing.number import node_of
+from kvcalc.tracing.trace import Trace
 
 _SHEETS = (
     ("Answers", "does it fit, what limits it, is moving it worth it; warnings and assumptions that hold now"),
@@ -19,7 +20,11 @@ _SHEETS = (
     ("Charts", "the memory of one GPU, and the break-even over the bandwidth of the first tier"),
     ("Sources", "where each value came from"),
     ("Checks", "the conditions that the formulas rest on; Answers says whether all hold"),
-    ("Steps, Variants", "the calculation step by step, as planned and once for each variant"),
+    (
+        "Steps, Variants",
+        "the calculation step by step, as planned and once for each variant; 1E+250, shown as unlimited, "
+        "stands there for a number without an end",
+    ),
 )
 
 _SHOWN = ("break_even_bandwidth", "block_count", "kv_pool", "extra_wait", "pipeline_time")
@@ -69,8 +74,9 @@ def page() -> str:
 
 def _forms(name: str) -> list[str]:
     formula = getattr(formulas, name)
-    found = node_of(traced_formula(formula, dict.fromkeys(inspect.signature(formula).parameters, 1.0)))
-    return [code(name), f"${latex_of(formula)}$", code_cell(_cell(found))]
+    with Trace(dict.fromkeys(inspect.signature(formula).parameters, 1.0)).entered():
+        cell = _cell(node_of(traced_formula(formula)))
+    return [code(name), f"${latex_of(formula)}$", code_cell(cell)]
 
 
 def _cell(node: Node) -> str:

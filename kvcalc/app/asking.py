@@ -10,7 +10,7 @@ from kvcalc.catalog import hardware as machines
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said
 from kvcalc.catalog.table import part_names
-from kvcalc.engines import ENGINE_MODULES
+from kvcalc.engines import KINDS, kind_of
 from kvcalc.errors import SettingsError
 from kvcalc.records import record
 from kvcalc.scenario import Scenario
@@ -37,9 +37,6 @@ BANDWIDTHS = tuple(digit * 10.0**power for power in range(8, 12) for digit in (1
 """Where controls can stand [1, token, percent, 1/second, byte/second]; what the question says is added."""
 
 GIGA, PERCENT = 1e9, 0.01
-
-BY_LAYERS = ("llama.cpp",)
-"""Engines that divide a model over GPUs by its layers and in no other way."""
 
 _REAL = ("hit", "rate", "utilization")
 _UNSAID_AT_ZERO = ("rate", "utilization")
@@ -87,7 +84,7 @@ def controls(question: Question) -> tuple[Control, ...]:
         Control("model", "Model", question.model, _with(models.names(), question.model)),
         Control("on", "Machine", question.hardware, _with(known, question.hardware)),
         Control("gpus", "GPUs", str(asked.gpus), tuple(map(str, _steps(GPUS, asked.gpus)))),
-        Control("engine", "Engine", asked.settings.engine, tuple(ENGINE_MODULES)),
+        Control("engine", "Engine", asked.settings.engine, tuple(KINDS)),
         Control("kv_dtype", "KV dtype", asked.settings.kv_dtype, _with(KV_DTYPES, asked.settings.kv_dtype)),
         *_sliders(asked),
         *_tiers(asked),
@@ -160,7 +157,7 @@ def asked(question: Question, known: Sequence[Control], values: Mapping[str, Any
         elif key not in ("model", "on", *(name for name in _UNSAID_AT_ZERO if not value)):
             said[key] = Said(_real(value * factors[key]) if key in _REAL else _whole(value), key, True)
     engine, gpus = (_stands(key, known, values) for key in ("engine", "gpus"))
-    if engine in BY_LAYERS and not {"tp", "pp", "dp"} & set(said):
+    if kind_of(str(engine)).divides_layers_alone and not {"tp", "pp", "dp"} & set(said):
         said |= {"tp": Said(1, "tp", True), "pp": Said(int(gpus), "gpus", True)}
     return replace(
         question,

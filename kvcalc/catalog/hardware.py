@@ -165,11 +165,22 @@ def _ranged(text: str, unit: str, key: str, where: str) -> tuple[float, tuple[fl
     """Read one value, or the middle and the ends of a range such as ``40..54 GB/s``."""
     from kvcalc.catalog.ranges import ends, in_order
 
+    _no_distribution(text, where)
     both = ends(text, where)
     if both is None:
         return _value(text, unit, key, where), None
     low, high = (_value(end, unit, key, where) for end in both)
     return in_order(low, high, text, where).middle, (low, high)
+
+
+def _no_distribution(text: str, where: str) -> None:
+    from kvcalc.catalog.ranges import written
+
+    if isinstance(written(text), Mapping):
+        raise SettingsError(
+            f"{where}: a profile value takes a range, LOW..HIGH; the bandwidth of a tier takes a "
+            "distribution too: --tier 'NAME=CAPACITY@{lognormal: [MEDIAN, SIGMA]}'"
+        )
 
 
 def _value(text: str, unit: str, key: str, where: str) -> float:
@@ -184,6 +195,7 @@ def _value(text: str, unit: str, key: str, where: str) -> float:
 
 def _band(text: str, key: str, where: str) -> Band:
     """Read a share, or a range such as ``0.45..0.65`` whose middle is the value to plan with."""
+    _no_distribution(text, where)
     parts = [_value(part.strip(), "1", key, where) for part in str(text).split("..")]
     if len(parts) > 2:
         raise SettingsError(f"{where}: {text!r} is no range; write LOW..HIGH, for example 0.45..0.65")

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from kvcalc.engines.kinds import KINDS, kind_of
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import SettingsError
 from kvcalc.profiles import Hardware
@@ -67,7 +68,7 @@ def read_serving(
     if serving.host_bandwidth is not None and serving.gpu_layers is None:
         raise SettingsError("--host-bandwidth: needs --gpu-layers, since no layer is on the host otherwise")
     if (
-        settings.engine == "llama.cpp"
+        kind_of(settings.engine).has_host_layers
         and (serving.gpu_layers or 0) > layers
         and not _divisible(settings, hardware)
     ):
@@ -83,10 +84,11 @@ def _divisible(settings: EngineSettings, hardware: Hardware) -> bool:
 
 
 def _check_partial(layers: int, settings: EngineSettings, hardware: Hardware) -> None:
-    if settings.engine != "llama.cpp":
+    if not kind_of(settings.engine).has_host_layers:
+        able = [name for name, kind in KINDS.items() if kind.has_host_layers]
         raise SettingsError(
-            f"--gpu-layers: only llama.cpp leaves layers on the host, not {settings.engine}; add "
-            "--engine llama.cpp"
+            f"--gpu-layers: only {' and '.join(able)} leaves layers on the host, not {settings.engine}; add "
+            f"--engine {able[0]}"
         )
     if settings.tp * settings.pp > 1:
         raise SettingsError("--gpu-layers: kvcalc divides a model between one GPU and its host only")

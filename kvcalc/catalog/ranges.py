@@ -1,7 +1,8 @@
 """Ranges that a user says, such as ``5..20 ms``: the middle to plan with, and the ends beside it.
 
-A file may say a distribution instead: ``{normal: [MEAN, SD]}``, ``{lognormal: [MEDIAN, SIGMA]}`` with sigma
-of the natural logarithm, or ``{uniform: [LOW, HIGH]}``.  Its range is then its central 90 %.
+A distribution may be said instead: ``{normal: [MEAN, SD]}``, ``{lognormal: [MEDIAN, SIGMA]}`` with sigma
+of the natural logarithm, or ``{uniform: [LOW, HIGH]}``, in a file as such and elsewhere as the same text.
+Its range is then its central 90 %.
 """
 
 import math
@@ -26,6 +27,8 @@ _NUMBER = re.compile(r"[+-]?[\d.,_]+(?:[eE][+-]?\d+)?\s*")
 _OTHER_RANGE = re.compile(r"(?:[A-Za-zµ/%]+\s*)?(?:-|–|—|to\b|~|±|\+/?-|,)\s*\d.*")  # noqa: RUF001
 DISTRIBUTIONS = {"normal": "[MEAN, SD]", "lognormal": "[MEDIAN, SIGMA]", "uniform": "[LOW, HIGH]"}
 """Distributions that an input may have, and the two numbers of each."""
+
+_WRITTEN = re.compile(r"\{?\s*([A-Za-z]+)\s*:\s*\[([^\[\]]*)\]\s*\}?")
 
 Reader = Callable[[Any], float]
 
@@ -92,6 +95,26 @@ def _refuse_other_spellings(value: str, where: str) -> None:
         )
 
 
+def written(value: Any) -> Any:  # noqa: ANN401 - as typed, parsed or passed
+    """Return the text of a distribution as a file would have it parsed, and anything else as it is.
+
+    >>> written("{lognormal: [20 GB/s, 0.3]}"), written("uniform: [5 ms, 20 ms]"), written("5..20 ms")
+    ({'lognormal': ['20 GB/s', 0.3]}, {'uniform': ['5 ms', '20 ms']}, '5..20 ms')
+    """
+    found = _WRITTEN.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return value
+    return {found[1]: [_plain(part.strip()) for part in found[2].split(",")]}
+
+
+def _plain(text: str) -> float | str:
+    """Return a number without a unit as one, as YAML would."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def distribution(value: Mapping[str, Any], where: str, read: Reader) -> Range:
     """Return the range of a distribution: its central 90 %, around the middle to plan with.
 
@@ -141,8 +164,9 @@ def _settled(name: str, said: Said, ranges: dict[str, Range]) -> Said:
     def read(value: Any) -> float:  # noqa: ANN401 - as typed, parsed or passed
         return float(read_value(_RANGED[name], replace(said, value=value)))
 
-    if isinstance(said.value, Mapping):
-        found = distribution(said.value, said.where, read)
+    value = written(said.value)
+    if isinstance(value, Mapping):
+        found = distribution(value, said.where, read)
         found = replace(found, high=min(found.high, 1.0)) if kind == "share" else found
     else:
         both = ends(said.value, said.where)
@@ -165,8 +189,9 @@ def _settled_tier(tier: str, name: str, said: Said, ranges: dict[str, Range]) ->
         except KvcalcError as error:
             raise type(error)(f"{said.where}: {error}") from None
 
-    if isinstance(said.value, Mapping):
-        found = distribution(said.value, said.where, read)
+    value = written(said.value)
+    if isinstance(value, Mapping):
+        found = distribution(value, said.where, read)
     else:
         both = ends(said.value, said.where)
         if both is None:

@@ -10,15 +10,30 @@ from dataclasses import fields, replace
 from typing import Any
 
 from kvcalc.catalog.load import read_serving, read_workload
+from kvcalc.catalog.said import Question, Said, tier_option
 from kvcalc.catalog.tier_words import said_of_tier, tier_word
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import KvcalcError, SettingsError, UnitError, did_you_mean
-from kvcalc.keys import KEYS, TIER_UNITS, TIER_WORDS, Key
+from kvcalc.keys import KEYS, TIER_UNITS, Key
 from kvcalc.model import Model
 from kvcalc.profiles import Hardware
-from kvcalc.records import record
 from kvcalc.results import Source
 from kvcalc.scenario import SEED, Overrides, Scenario, Serving, TierUse, Workload
+
+__all__ = [
+    "Question",
+    "Said",
+    "build",
+    "engine_settings",
+    "given_tiers",
+    "positive",
+    "quantity",
+    "read_value",
+    "refuse_model_keys",
+    "restore_values",
+    "tier_of",
+    "tier_option",
+]
 
 _MAY_BE_ZERO = frozenset(
     {
@@ -39,62 +54,6 @@ _MAY_BE_ZERO = frozenset(
     }
 )
 _MOST = 10**12  # no count or number of tokens is larger; beyond, bytes are no longer exact in a float
-
-
-@record
-class Said:
-    """One value as the user gave it, and where, for the error message."""
-
-    value: Any
-    where: str  # "--tp", "scenario.yaml: workload.prompt", "tp"
-    numbers: bool = False  # a bare number is a base-unit value (library arguments only)
-
-
-@record
-class Question:
-    """Everything that was said, before model and machine are looked up."""
-
-    model: str | None
-    hardware: str | None
-    said: Mapping[str, Said]
-    tiers: Mapping[str, Mapping[str, Said]]
-    replaced: Mapping[str, Said]  # --set: profile values by dotted key
-
-    def merged(self, other: "Question") -> "Question":
-        """Return this question with what `other` says taking precedence."""
-        return Question(
-            model=other.model or self.model,
-            hardware=other.hardware or self.hardware,
-            said={**self.said, **other.said},
-            tiers={**self.tiers, **other.tiers},
-            replaced={**self.replaced, **other.replaced},
-        )
-
-
-def tier_option(text: str) -> tuple[str, dict[str, Said]]:
-    """Read ``"dram=512 GB@54 GB/s"``, optionally followed by ``,setup=12 ms``."""
-    name, equals, rest = text.partition("=")
-    first, *more = rest.split(",")
-    capacity, at, bandwidth = first.partition("@")
-    where = f"--tier {text!r}"
-    if not equals or not name.strip() or not (at or capacity.strip()):
-        raise SettingsError(f"{where}: write NAME=CAPACITY@BANDWIDTH, for example 'dram=512 GB@54 GB/s'")
-    if not at:
-        raise SettingsError(f"{where}: bandwidth is missing; write for example '{name}={capacity}@54 GB/s'")
-    said = {"bandwidth": Said(bandwidth.strip(), where)}
-    if capacity.strip():
-        said["capacity"] = Said(capacity.strip(), where)
-    for part in more:
-        key, equals, value = part.partition("=")
-        if key.strip() not in (*TIER_UNITS, *TIER_WORDS):
-            known = did_you_mean(key.strip(), [*TIER_UNITS, *TIER_WORDS])
-            if key.strip()[:1].isdigit():
-                known = "; a range is written LOW..HIGH, for example 20..30 GB/s"
-            raise SettingsError(f"{where}: unknown key {key.strip()!r}{known}")
-        if not equals:
-            raise SettingsError(f"{where}: {key.strip()} has no value; write KEY=VALUE")
-        said[key.strip()] = Said(value.strip(), where)
-    return name.strip(), said
 
 
 def build(question: Question, model: Model, hardware: Hardware, draft: Model | None = None) -> Scenario:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said
+from kvcalc.catalog.said import Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command, Group

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said
+from kvcalc.catalog.said import Said
 from kvcalc.cli.options import On, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.cli.progress import progress

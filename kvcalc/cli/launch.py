@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Question
+from kvcalc.catalog.said import Question
 from kvcalc.cli.answer import write
+from kvcalc.cli.traces import TraceOptions
 from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ Trace = Annotated[
 
 
 def planned(
-    asked: Question, config: str | None, trace: str | None = None
+    asked: Question, config: str | None, trace: str | None, reading: TraceOptions
 ) -> "tuple[PlanResult, tuple[Call, ...]]":
     """Answer the plan, with the checks of the launch file or the hits of the trace if one is named."""
     if trace is not None:
@@ -42,7 +43,7 @@ def planned(
             raise SettingsError("--trace: replays one plan; leave --check-config out")
         from kvcalc.replay.planned import plan_with_trace
 
-        return plan_with_trace(asked, trace)
+        return plan_with_trace(asked, trace, reading.read)
     if config is None:
         from kvcalc.api import plan_calls
 

@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
-from kvcalc.catalog.scenarios import Question, Said, tier_option
+from kvcalc.catalog.said import Question, Said, tier_option
 from kvcalc.errors import SettingsError
 from kvcalc.keys import Key, keys_of
 
@@ -116,15 +117,47 @@ def keyed(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         parameters = [item for item in own.parameters.values() if item.name != "said"]
         parameters += [_parameter(item) for item in keys]
         # Positional arguments, which have no default of their own kind, come first in a signature.
-        wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
-        )
-        wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
-        wrapper.__doc__ = function.__doc__
-        wrapper.__name__ = function.__name__
-        return wrapper
+        shown = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
+        return _in_disguise(wrapper, function, shown)
 
     return decorate
+
+
+def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each field of a record, which it receives as the one parameter `name`."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own, members = inspect.signature(function), fields(kind)
+
+        def wrapper(**values: Any) -> None:  # noqa: ANN401 - one value per option
+            said = {item.name: values.pop(item.name) for item in members}
+            function(**values, **{name: kind(**said)})
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in own.parameters.values():
+            if parameter.name != name:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            parameters += [
+                inspect.Parameter(
+                    item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=item.type
+                )
+                for item in members
+            ]
+        return _in_disguise(wrapper, function, parameters)
+
+    return decorate
+
+
+def _in_disguise(
+    wrapper: Callable[..., None], function: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Return the wrapper with the parameters that typer is to see, and the function's name and help."""
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
+    wrapper.__doc__ = function.__doc__
+    wrapper.__name__ = function.__name__
+    return wrapper
 
 
 def _parameter(item: Key) -> inspect.Parameter:

@@ -5,15 +5,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Question, Said
+from kvcalc.catalog.said import Question, Said
 from kvcalc.cli.answer import answer, check_format, explanations
 from kvcalc.cli.launch import CheckConfig, Emit, Trace, planned, starts, write_launch
-from kvcalc.cli.options import Explain, Format, On, PlannedOrLaunched, Save, Set, Tiers, keyed, question
+from kvcalc.cli.options import (
+    Explain,
+    Format,
+    On,
+    PlannedOrLaunched,
+    Save,
+    Set,
+    Tiers,
+    grouped,
+    keyed,
+    question,
+)
 from kvcalc.cli.parsing import Command
+from kvcalc.cli.traces import TraceOptions
 from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
     from kvcalc.fit_results import FitResult
+
+Check = Annotated[bool, typer.Option("--check", help="Exit with 1 if it does not fit or start.")]
+Fit = Annotated[
+    bool, typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load.")
+]
+MaxGpus = Annotated[
+    str | None, typer.Option("--max-gpus", metavar="N", help="Most GPUs that --fit tries [64].")
+]
+TargetRate = Annotated[
+    str | None,
+    typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,27 +46,22 @@ def register(app: typer.Typer) -> None:
 
 
 @keyed("plan")
+@grouped("reading", TraceOptions)
 def plan(
     said: Mapping[str, Said],
     model: PlannedOrLaunched = None,
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if it does not fit or start.")] = False,
-    fit: Annotated[
-        bool,
-        typer.Option("--fit", help="Find the TP/PP/DP/EP splits and the fewest GPUs that hold the load."),
-    ] = False,
-    max_gpus: Annotated[
-        str | None, typer.Option("--max-gpus", metavar="N", help="Most GPUs that --fit tries [64].")
-    ] = None,
-    target_rate: Annotated[
-        str | None,
-        typer.Option("--target-rate", metavar="TOKENS/S", help="With --fit: what each sequence must reach."),
-    ] = None,
+    check: Check = False,
+    fit: Fit = False,
+    max_gpus: MaxGpus = None,
+    target_rate: TargetRate = None,
     check_config: CheckConfig = None,
     emit: Emit = None,
     trace: Trace = None,
+    *,
+    reading: TraceOptions,
     format: Format = "table",
     save: Save = None,
     explain: Explain = False,
@@ -54,6 +73,8 @@ def plan(
     from kvcalc.api import with_file
 
     check_format(format)
+    if trace is None:
+        reading.refuse()
     asked = with_file(question(model, on, said, tier, set))
     if fit:
         if trace is not None:
@@ -69,7 +90,7 @@ def plan(
     if emit is not None:
         write_launch(asked, emit, check_config, save)
         return
-    result, calls = planned(asked, check_config, trace)
+    result, calls = planned(asked, check_config, trace, reading)
     answer(result, format, save, explanations(calls) if explain else ())
     if check and not (result.fits and starts(result)):
         raise typer.Exit(1)

@@ -10,12 +10,19 @@ from kvcalc.cli.answer import answer, check_format
 from kvcalc.cli.options import Format, Save
 from kvcalc.cli.parsing import Command, Group
 from kvcalc.errors import SettingsError
+from kvcalc.probe.measurements import IDS
 from kvcalc.probe.options import EVIDENCE, GPU_NOTE, MOST_DEVICE, MOST_SEED, PROFILE
+
+STATUS = (
+    "0 measured, 1 a figure fails (with --check), 2 bad input, 3 no GPU was measured (with --require-gpu), "
+    "4 other bytes arrived than were sent, 130 interrupted, 143 terminated"
+)
 
 Quick = Annotated[bool, typer.Option("--quick", help="At most 60 seconds.")]
 Full = Annotated[bool, typer.Option("--full", help="Every size, order and pair of devices.")]
 Tests = Annotated[
-    list[str] | None, typer.Option("--test", metavar="ID", help="Only this test, e.g. H1. Repeatable.")
+    list[str] | None,
+    typer.Option("--test", metavar="ID", help=f"Only this test: {', '.join(IDS)}. Repeatable."),
 ]
 Device = Annotated[str | None, typer.Option("--device", metavar="N", help="Number of the device [0].")]
 HostOnly = Annotated[bool, typer.Option("--host-only", help="Leave GPUs alone.")]
@@ -91,6 +98,10 @@ def probe(
     check_apart({"--evidence": evidence, "--profile": profile, "--save": save})
     if quick and full:
         raise SettingsError("--quick and --full say two different things")
+    if model is None and (engine is not None or tp is not None):
+        raise SettingsError(f"{'--tp' if engine is None else '--engine'} is of a model; name --model too")
+    if disk is not None and not disk.strip():
+        raise SettingsError("--disk: the name of the folder is empty")
     options = Options(
         level="quick" if quick else "full" if full else "default",
         tests=tuple(name.upper() for name in test or ()),
@@ -111,7 +122,8 @@ def probe(
 
 
 probe.__doc__ = (
-    f"{probe.__doc__}\n\n    {GPU_NOTE}\n\n    Example: kvcalc probe --quick --model llama-3.1-8b\n    "
+    f"{probe.__doc__}\n\n    {GPU_NOTE}\n\n    Exit status: {STATUS}.\n\n"
+    "    Example: kvcalc probe --quick --model llama-3.1-8b\n    "
 )
 
 

@@ -1,62 +1,16 @@
 """``kvcalc quota show|reclaim|import|controls``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvcalc.cli.answer import answer, check_format, explanations
-from kvcalc.cli.options import Explain, Format, On, Save, Set, Tiers, question
+from kvcalc.cli.options import Explain, Format, Save, grouped, question
 from kvcalc.cli.parsing import Command, Group
+from kvcalc.cli.quota_options import After, Check, Ledger, ReclaimOptions, Rule
 
-Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger: .yaml, .json or .parquet.")]
-Rule = Annotated[
-    str, typer.Option("--rule", metavar="fractional|owner|full", help="How shared blocks are charged.")
-]
-Tenant = Annotated[
-    str | None, typer.Option("--tenant", metavar="TENANT", help="From whom to get bytes back.")
-]
-Bytes = Annotated[str | None, typer.Option("--bytes", metavar="BYTES", help="How much, e.g. '10 GB'.")]
-ToQuota = Annotated[bool, typer.Option("--to-quota", help="As much as it is over its quota.")]
-All = Annotated[bool, typer.Option("--all", help="Everything: the tenant is deleted.")]
-EvictTail = Annotated[bool, typer.Option("--evict-tail", help="Allow to drop tails of suspended contexts.")]
-Keep = Annotated[
-    str | None, typer.Option("--keep", metavar="TOKENS", help="Never evict the first so many tokens [0].")
-]
-Preempt = Annotated[bool, typer.Option("--preempt", help="Allow to preempt running sessions.")]
-NoCompress = Annotated[bool, typer.Option("--no-compress", help="Do not compress past the DRAM watermark.")]
-Ratio = Annotated[
-    str | None, typer.Option("--compress-ratio", metavar="NUMBER", help="How many times smaller [2].")
-]
-Request = Annotated[
-    str | None,
-    typer.Option("--request", metavar="TOKENS", help="Length of the request that waits [the ledger's]."),
-]
-Arrivals = Annotated[
-    str | None,
-    typer.Option("--arrivals", metavar="RATE", help="Requests that a closed admission holds back."),
-]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="MODEL", help="Prices by this model, with --on.")
-]
-Bandwidth = Annotated[
-    str | None, typer.Option("--bandwidth", metavar="RATE", help="Rate of the host link, each way.")
-]
-Setup = Annotated[
-    str | None, typer.Option("--setup", metavar="TIME", help="Lookup and submission of a restore.")
-]
-PrefillRate = Annotated[
-    str | None,
-    typer.Option("--prefill-rate", metavar="RATE", help="Prefill speed, e.g. '12000 token/s'."),
-]
-StepTime = Annotated[
-    str | None, typer.Option("--step-time", metavar="TIME", help="One decode step, e.g. '20 ms'.")
-]
-After = Annotated[
-    str | None, typer.Option("--after", metavar="FILE", help="Write the ledger after the plan.")
-]
-Check = Annotated[
-    bool, typer.Option("--check", help="Exit with 1 when the bytes are not reached or not usable.")
-]
+if TYPE_CHECKING:
+    from kvcalc.quota.api import Asked
 
 
 def register(app: typer.Typer) -> None:
@@ -89,28 +43,10 @@ def show(
     answer(result, format, save, explanations(calls) if explain else ())
 
 
+@grouped("options", ReclaimOptions)
 def reclaim(
     ledger: Ledger,
-    tenant: Tenant = None,
-    bytes: Bytes = None,
-    to_quota: ToQuota = False,
-    all: All = False,
-    rule: Rule = "fractional",
-    evict_tail: EvictTail = False,
-    keep: Keep = None,
-    preempt: Preempt = False,
-    no_compress: NoCompress = False,
-    compress_ratio: Ratio = None,
-    request: Request = None,
-    arrivals: Arrivals = None,
-    model: Model = None,
-    on: On = None,
-    tier: Tiers = None,
-    bandwidth: Bandwidth = None,
-    setup: Setup = None,
-    prefill_rate: PrefillRate = None,
-    step_time: StepTime = None,
-    set: Set = None,
+    options: ReclaimOptions,
     after: After = None,
     check: Check = False,
     format: Format = "table",
@@ -121,27 +57,11 @@ def reclaim(
 
     Example: kvcalc quota reclaim ledger.yaml --tenant b --bytes "20 MB" --bandwidth "50 GB/s"
     """
-    from kvcalc.quota.api import Asked, reclaim_file
-    from kvcalc.quota.fixed import Allowed
+    from kvcalc.quota.api import reclaim_file
 
     check_format(format)
-    asked = Asked(
-        tenant=tenant,
-        bytes=bytes,
-        to_quota=to_quota,
-        everything=all,
-        rule=rule,
-        allowed=Allowed(compress=not no_compress, evict_tail=evict_tail, preempt=preempt),
-        keep=keep,
-        request=request,
-        arrivals=arrivals,
-        bandwidth=bandwidth,
-        setup=setup,
-        prefill_rate=prefill_rate,
-        step_time=step_time,
-        ratio=compress_ratio,
-    )
-    result, later, calls = reclaim_file(ledger, asked, question(model, on, {}, tier, set))
+    priced = question(options.model, options.on, {}, options.tier, options.set)
+    result, later, calls = reclaim_file(ledger, _asked(options), priced)
     if after is not None:
         from kvcalc.quota.writing import write_ledger
 
@@ -149,6 +69,30 @@ def reclaim(
     answer(result, format, save, explanations(calls) if explain else ())
     if check and not (result.reached and result.usable_after):
         raise typer.Exit(1)
+
+
+def _asked(options: ReclaimOptions) -> "Asked":
+    """Return what a plan is asked, as it was typed."""
+    from kvcalc.quota.api import Asked
+    from kvcalc.quota.fixed import Allowed
+
+    compress = not options.no_compress
+    return Asked(
+        tenant=options.tenant,
+        bytes=options.bytes,
+        to_quota=options.to_quota,
+        everything=options.all,
+        rule=options.rule,
+        allowed=Allowed(compress=compress, evict_tail=options.evict_tail, preempt=options.preempt),
+        keep=options.keep,
+        request=options.request,
+        arrivals=options.arrivals,
+        bandwidth=options.bandwidth,
+        setup=options.setup,
+        prefill_rate=options.prefill_rate,
+        step_time=options.step_time,
+        ratio=options.compress_ratio,
+    )
 
 
 def import_ledger(

@@ -3,15 +3,16 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from kvcalc.catalog.scenarios import Said
+from kvcalc.catalog.said import Said
 from kvcalc.cli.answer import FORMATS, answer, check_format, to_reader
 from kvcalc.cli.options import On, Planned, Save, Set, Tiers, keyed, question
 from kvcalc.cli.parsing import Command
 from kvcalc.cli.progress import progress
+from kvcalc.cli.sweep_options import Best, Chart, ChartFile, Form, Pareto, Scheduler, Vary
 from kvcalc.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
 
 _DATA = ("csv", "json", "parquet")  # forms for programs, written row by row
 _BY_SUFFIX = {**{form: form for form in _DATA}, "txt": "table", "md": "markdown"}
-
-
-def key_names(incomplete: str) -> list[str]:
-    """Return the inputs that a shell completes to, each ready for its values."""
-    from kvcalc.keys import KEYS
-
-    known = ["model", "on", *(item.name for item in KEYS if "plan" in item.commands)]
-    return [f"{name}=" for name in known if name.startswith(incomplete)]
-
-
-def column_names(incomplete: str) -> list[str]:
-    """Return the columns with numbers that a shell completes to."""
-    from kvcalc.planning.batch import COLUMNS
-
-    return [item.name for item in COLUMNS if item.unit and item.name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -46,57 +32,16 @@ def register(app: typer.Typer) -> None:
 def sweep(
     said: Mapping[str, Said],
     model: Planned,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="KEY=RANGE",
-            autocompletion=key_names,
-            help="1..64, 1k..128k*2, '10..100 GB/s+10 GB/s', 0..1/5 or a,b,c. Repeatable.",
-        ),
-    ] = None,
+    vary: Vary = None,
     on: On = None,
     tier: Tiers = None,
     set: Set = None,
-    best: Annotated[
-        str | None,
-        typer.Option(
-            "--best",
-            metavar="KEY",
-            autocompletion=column_names,
-            help="Find the row that fits and is best in this column.",
-        ),
-    ] = None,
-    pareto: Annotated[
-        str | None,
-        typer.Option("--pareto", metavar="KEY,KEY", help="Find the rows that no other one beats in all."),
-    ] = None,
-    chart: Annotated[
-        str | None,
-        typer.Option(
-            "--chart",
-            metavar="KEY",
-            autocompletion=column_names,
-            help="Draw this column over the first varied number.",
-        ),
-    ] = None,
-    chart_file: Annotated[
-        str | None, typer.Option("--chart-file", metavar="FILE", help="Draw it into a .png or .svg file.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            "--scheduler", metavar="ADDRESS", help="Compute on a Dask cluster, e.g. tcp://host:8786."
-        ),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="table|json|csv|markdown|parquet",
-            help="How to print or save [table, or by the name of --save].",
-        ),
-    ] = None,
+    best: Best = None,
+    pareto: Pareto = None,
+    chart: Chart = None,
+    chart_file: ChartFile = None,
+    scheduler: Scheduler = None,
+    format: Form = None,
     save: Save = None,
 ) -> None:
     """Answer the same plan over every combination of some inputs: rows, the best one, a front, a chart.

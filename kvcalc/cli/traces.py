@@ -1,12 +1,14 @@
 """Options and the reading of a trace of requests, with a bar on stderr while a large file is read."""
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kvcalc.catalog.scenarios import Said, quantity
+from kvcalc.catalog.said import Said
 from kvcalc.cli.progress import progress
 from kvcalc.errors import KvcalcError, SettingsError
+from kvcalc.records import record
 
 if TYPE_CHECKING:
     from kvcalc.replay.trace import Trace
@@ -36,22 +38,33 @@ Describe = Annotated[
 ]
 
 
-def read(
-    path: str,
-    dialect: str | None = None,
-    block: str | None = None,
-    skip_broken: bool = False,
-    session_every: str | None = None,
-    time_unit: str | None = None,
-) -> "Trace":
-    """Read a trace as the options say."""
-    from kvcalc.replay.readers import TIME_UNITS, Asked, read_trace
+@record
+class TraceOptions:
+    """How a trace of requests is read; each field is an option."""
 
-    if time_unit is not None and time_unit not in TIME_UNITS:
-        raise SettingsError(f"--time-unit: unknown unit {time_unit!r:.40}; valid are {', '.join(TIME_UNITS)}")
-    asked = Asked(_block(block), skip_broken, _every(session_every), time_unit)
-    with progress("reading") as told:
-        return read_trace(path, dialect, asked, told)
+    dialect: Dialect = None
+    trace_block: TraceBlock = None
+    session_every: SessionEvery = None
+    time_unit: TimeUnit = None
+    skip_broken: SkipBroken = False
+
+    def read(self, path: str) -> "Trace":
+        """Read a trace as the options say."""
+        from kvcalc.replay.readers import TIME_UNITS, Asked, read_trace
+
+        unit = self.time_unit
+        if unit is not None and unit not in TIME_UNITS:
+            raise SettingsError(f"--time-unit: unknown unit {unit!r:.40}; valid are {', '.join(TIME_UNITS)}")
+        asked = Asked(_block(self.trace_block), self.skip_broken, _every(self.session_every), unit)
+        with progress("reading") as told:
+            return read_trace(path, self.dialect, asked, told)
+
+    def refuse(self) -> None:
+        """Refuse them all where no trace is named."""
+        for item in fields(self):
+            if getattr(self, item.name):
+                option = "--" + item.name.replace("_", "-")
+                raise SettingsError(f"{option}: says how a trace is read; add --trace FILE or leave it out")
 
 
 def _block(text: str | None) -> int | None:
@@ -65,6 +78,8 @@ def _block(text: str | None) -> int | None:
 def _every(text: str | None) -> float:
     if text is None:
         return 0.0
+    from kvcalc.catalog.scenarios import quantity
+
     try:
         return quantity(Said(text, "--session-every"), "second", zero=True)
     except KvcalcError as error:

@@ -3,6 +3,7 @@
 from kvcalc.planning.offload import ACTIVE_WORKING_SET
 from kvcalc.records import record
 from kvcalc.results import Offload, PlanResult
+from kvcalc.wording import size_text, time_text
 
 
 @record
@@ -22,7 +23,8 @@ def verdicts_of(result: PlanResult) -> dict[str, Verdict]:
     }
     for row in result.offload:
         mode = "streaming" if row.mode == ACTIVE_WORKING_SET else "restore"
-        found[f"offload.{row.tier}.{mode}"] = Verdict(row.verdict, _tier(row))
+        word = "adds_nothing" if row.adds_nothing else row.verdict
+        found[f"offload.{row.tier}.{mode}"] = Verdict(word, _tier(row))
     found["eviction.cheapest_mode"] = Verdict(result.eviction.cheapest_mode, _eviction(result))
     return found
 
@@ -50,6 +52,8 @@ def _bound(result: PlanResult) -> str:
 def _tier(row: Offload) -> str:
     if row.mode == ACTIVE_WORKING_SET:
         return f"{row.speedup:.3g} times the speed of taking turns"
+    if row.adds_nothing:
+        return row.adds_nothing_reason
     total = row.cached_total if row.overlapped_total is None else row.overlapped_total
     return f"{_time(total)} with a hit, {_time(row.recompute)} without"
 
@@ -60,9 +64,8 @@ def _eviction(result: PlanResult) -> str:
 
 
 def _size(value: object) -> str:
-    return f"{float(value) / 1e9:.3g} GB"  # type: ignore[arg-type]
+    return size_text(float(value))  # type: ignore[arg-type]
 
 
 def _time(value: object) -> str:
-    seconds = float(value)  # type: ignore[arg-type]
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+    return time_text(float(value))  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
+from kvcalc.engines.kinds import kind_of
 from kvcalc.engines.settings import EngineSettings
 from kvcalc.errors import SettingsError
 from kvcalc.shapes.components import ModelShape
@@ -30,8 +31,6 @@ _OWNERS = {
 }
 """Settings that one engine alone has: elsewhere they would be passed over in silence."""
 
-_WITHOUT_BLOCKS = ("generic", "transformers")
-
 
 def option_of(field: str) -> str:
     """Return the command line's spelling of a setting.
@@ -54,7 +53,7 @@ def check_settings(shape: ModelShape, settings: EngineSettings) -> None:
                 f"{option_of(field.name)}: {settings.engine} has no such setting, only {owner} has; "
                 f"add --engine {owner}"
             )
-    if settings.num_blocks is not None and settings.engine in _WITHOUT_BLOCKS:
+    if settings.num_blocks is not None and not kind_of(settings.engine).has_blocks:
         raise SettingsError(f"--num-blocks: {settings.engine} has no blocks; add --engine vllm, for example")
     if settings.pp > shape.layers:
         raise SettingsError(f"--pp: {settings.pp} stages for {shape.layers} layers of {shape.name}")

@@ -21,10 +21,10 @@ from kvcalc.tracing.bounds import (
     SHARE,
     Bounds,
 )
-from kvcalc.tracing.expression import GRAPH, Node, constant
+from kvcalc.tracing.current import current
+from kvcalc.tracing.expression import Node, constant
 from kvcalc.tracing.number import MaybePair, Traced
 from kvcalc.tracing.operations import choose, equal, missing, negate
-from kvcalc.tracing.trace import TRACE
 
 DEFAULTS: Mapping[str, float] = {
     **{"prompt": 4096, "generate": 512, "concurrency": 1, "hit_rate": 1.0},
@@ -96,7 +96,7 @@ class Inputs:
         return self.number(
             Input(
                 key=key.name,
-                node=GRAPH.input(key.name, bounds, optional),
+                node=current().graph.input(key.name, bounds, optional),
                 value=value,
                 unit=key.unit or ("token" if key.kind == "tokens" else "1"),
                 group=_GROUP_OF.get(key.group, "Engine and GPUs"),
@@ -116,7 +116,7 @@ class Inputs:
         return self.number(
             Input(
                 key=f"tiers.{tier}.{name}",
-                node=GRAPH.input(f"tiers.{tier}.{name}", NOT_NEGATIVE if zero else POSITIVE),
+                node=current().graph.input(f"tiers.{tier}.{name}", NOT_NEGATIVE if zero else POSITIVE),
                 value=value,
                 unit=TIER_UNITS[name],
                 group="Tiers",
@@ -134,7 +134,7 @@ class Inputs:
         return self.number(
             Input(
                 key=key,
-                node=GRAPH.input(key, bounds),
+                node=current().graph.input(key, bounds),
                 value=value,
                 unit=unit,
                 group="Machine",
@@ -149,7 +149,7 @@ class Inputs:
         return self.number(
             Input(
                 key=key,
-                node=GRAPH.input(key, COUNT if whole else POSITIVE),
+                node=current().graph.input(key, COUNT if whole else POSITIVE),
                 value=value,
                 unit=unit,
                 group=group,
@@ -265,7 +265,7 @@ class _Given(frozenset[str]):
 
     def __contains__(self, name: object) -> bool:
         node = self.blank.get(str(name))
-        return super().__contains__(name) if node is None else TRACE.holds(negate(missing(node)))
+        return super().__contains__(name) if node is None else current().holds(negate(missing(node)))
 
 
 Leaf = Callable[[str, Any], Any]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from kvcalc.engines import kind_of
 from kvcalc.exports.inputs import Inputs, Leaf
 from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import ModelShape
@@ -51,12 +52,9 @@ def model_leaf(inputs: Inputs) -> Leaf:
 
 
 def _is_uniform(real: Scenario) -> bool:
-    """Tell a model whose layers are all alike and lie on one stage: then their number is all that counts.
-
-    vLLM makes its groups of pages layer by layer.
-    """
+    """Tell a model whose layers are all alike and lie on one stage: then their number is all that counts."""
     shape = real.model.shape
-    if real.settings.engine == "vllm":
+    if kind_of(real.settings.engine).groups_layers:
         return False
     alike = len(shape.components) == 1 and len(shape.components[0].layers) == shape.layers
     one_stage = real.settings.pp == 1 and not real.settings.spec_tokens

@@ -11,11 +11,11 @@ from typing import Any
 
 from kvcalc.catalog.scenarios import Said, read_value
 from kvcalc.keys import Key
+from kvcalc.tracing.current import current
 from kvcalc.tracing.expression import Node, constant
 from kvcalc.tracing.number import MaybePair, Traced, node_of, plain
 from kvcalc.tracing.operations import either, equal, negate, operate, truth
 from kvcalc.tracing.paths import follow
-from kvcalc.tracing.trace import TRACE
 
 EXPERT_BATCH = "with experts it is found by iteration; `kvcalc plan` has it"
 
@@ -29,7 +29,6 @@ class Book:
     def __init__(self) -> None:
         self.kept = False
         self.noted: list[tuple[str, str, tuple[tuple[Node, bool], ...]]] = []
-        BOOKS.append(self)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -47,18 +46,28 @@ class Book:
 
     def warn(self, text: str) -> None:
         """Note a warning."""
-        self.noted.append(("warning", text, TRACE.condition))
+        self.noted.append(("warning", text, current().condition))
 
     def assume(self, text: str) -> None:
         """Note an assumption."""
-        self.noted.append(("assumption", text, TRACE.condition))
+        self.noted.append(("assumption", text, current().condition))
 
     def run(self, formula: Callable[..., Any], **arguments: Any) -> Any:
         """Call a formula."""
         return formula(**arguments)
 
 
-BOOKS: list[Book] = []
+def noting(books: list[Book]) -> type[Book]:
+    """Return the class of notebooks that are told apart later: the plan's own is one of these."""
+
+    class Listed(Book):
+        """A notebook in the list."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            books.append(self)
+
+    return Listed
 
 
 def read_said(key: Key, said: Said) -> Any:
@@ -86,8 +95,8 @@ def largest(layout: Any, size: Any, step: Any) -> Any:
     low = plain(operate("max", constant(0), node_of(count))) * step
     fits = either(equal(node_of(low), constant(0)), node_of(layout.total(low) <= size))
     for node in (fits, node_of(layout.total(low + step) > size)):
-        if TRACE.known(node) is None:
-            TRACE.require(node, "the context is longer than every window")
+        if current().known(node) is None:
+            current().require(node, "the context is longer than every window")
     return low
 
 
@@ -95,19 +104,19 @@ def pace_input(gains: Any) -> Callable[..., Any]:
     """Return the range of the share that leads, also where its ends are the same and change nothing."""
 
     def standing(paces: Any) -> Any:
-        open_ends = []
+        trace, open_ends = current(), []
         for item in fields(gains.Pace):
             low, middle, high = gains._ends(paces, item.name)
             same = equal(node_of(low), node_of(high))
-            if TRACE.known(same) is not True:
+            if trace.known(same) is not True:
                 open_ends.append((item.name, low, middle, high, same))
         if not open_ends:
             return {}
         name, low, middle, high, same = open_ends[0]
         for *_, other in open_ends[1:]:
             # Shares that lead have a width wherever those behind them have one.
-            if TRACE.known(either(negate(same), other)) is None:
-                TRACE.require(either(negate(same), other), "prefill_efficiency is a range if the others are")
+            if trace.known(either(negate(same), other)) is None:
+                trace.require(either(negate(same), other), "prefill_efficiency is a range if the others are")
         most = 1.0 if name in gains._SHARES else math.inf
         return {gains._pace_key(name): gains.Range(low, middle, high, most)}
 
@@ -126,7 +135,7 @@ def bandwidth_input(gains: Any) -> Callable[..., Any]:
         rate = tier.bandwidth
         exact = own(replace(tier, bandwidth_range=None), uncertain)
         exact = exact or {key: gains.Range(rate, rate, rate) for key in stated}
-        return follow(lambda: exact if TRACE.holds(pair.missing) else stated)
+        return follow(lambda: exact if current().holds(pair.missing) else stated)
 
     return standing
 
@@ -138,8 +147,8 @@ def check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
         heads = [part.kv_heads for part in shape.components_for(settings.engine) if part.kv_heads]
         good = follow(lambda: plain(truth(node_of(divides(ranks, shape.query_heads, heads)))))
         node = either(equal(node_of(ranks), constant(1)), node_of(good))
-        if TRACE.known(node) is None:
-            TRACE.require(node, "tp divides the heads")
+        if current().known(node) is None:
+            current().require(node, "tp divides the heads")
 
     return standing
 

@@ -1,7 +1,7 @@
 """One plan on traced numbers: every figure of its answer as a graph over the inputs."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from typing import Any
 from kvcalc.api import plan_calls
 from kvcalc.catalog import models
 from kvcalc.catalog.scenarios import Question, Said
-from kvcalc.errors import KvcalcError, SettingsError
+from kvcalc.errors import SettingsError
 from kvcalc.exports.inputs import (
     Input,
     Inputs,
@@ -23,28 +23,28 @@ from kvcalc.exports.inputs import (
 )
 from kvcalc.exports.model_inputs import kv_formats, model_leaf
 from kvcalc.exports.standins import (
-    BOOKS,
     Book,
     bandwidth_input,
     check_ranks,
     compute_bound,
     fullest_stage,
     largest,
+    noting,
     pace_input,
     read_said,
 )
 from kvcalc.keys import TIER_UNITS
 from kvcalc.results import PlanResult
 from kvcalc.tracing.builtin import refuse
-from kvcalc.tracing.depth import deep
-from kvcalc.tracing.expression import FALSE, TRUE, Node, constant
+from kvcalc.tracing.current import current
+from kvcalc.tracing.expression import FALSE, TRUE, Node, NoValueError, constant
 from kvcalc.tracing.joining import join
 from kvcalc.tracing.lifting import lifted
 from kvcalc.tracing.mirror import Mirror
 from kvcalc.tracing.number import node_of, parts_of_text
 from kvcalc.tracing.operations import both, either, less, negate
-from kvcalc.tracing.paths import condition_of, follow, supposing
-from kvcalc.tracing.trace import TRACE, DeadEndError, started
+from kvcalc.tracing.paths import condition_of, graph_of, supposing
+from kvcalc.tracing.trace import DeadEndError, Limit, Trace
 
 NOT_LIVE: Mapping[str, str] = MappingProxyType(
     {
@@ -90,7 +90,7 @@ class TracedPlan:
     checks: tuple[Check, ...]
     model: str
     machine: str
-    labels: Mapping[Node, tuple[str, str]]
+    trace: Trace  # whose graph this is: what asks the nodes anything runs inside of it
 
 
 @dataclass
@@ -98,6 +98,8 @@ class _Run:
     """One trace in progress."""
 
     inputs: Inputs
+    trace: Trace
+    books: list[Book] = field(default_factory=list)
     hits: Node = TRUE  # whether a request restores anything
     streaming: list[tuple[Node, tuple[Any, ...]]] = field(default_factory=list)
 
@@ -106,7 +108,7 @@ class _Run:
         mirror = Mirror(
             {
                 "kvcalc.formulas._domain": {"refuse": refuse},
-                "kvcalc.planning.notebook": {"Notebook": Book},
+                "kvcalc.planning.notebook": {"Notebook": noting(self.books)},
                 "kvcalc.planning.plan": {
                     "flips_of": lambda *_: (),
                     "with_splits": lambda speed, rows: rows,
@@ -206,15 +208,19 @@ def trace_plan(question: Question) -> TracedPlan:
     """
     real, _ = plan_calls(question)
     inputs = collected(question)
-    run = _Run(inputs)
-    mirror = run.mirror()
-    BOOKS.clear()
+    run = _Run(inputs, Trace(inputs.values))
+    with run.trace.entered():
+        return _traced(question, real, run)
+
+
+def _traced(question: Question, real: PlanResult, run: _Run) -> TracedPlan:
+    """Return the plan of a question as a graph of the trace that runs here."""
+    inputs, mirror = run.inputs, run.mirror()
     traced, ranges = traced_said(inputs)
     hardware = lifted(mirror, inputs.real.hardware, "", hardware_leaf(inputs))
     model = lifted(mirror, models.load(str(question.model)), "", model_leaf(inputs))
     draft = _draft(question, mirror)
-    started(inputs.values)
-    _order_bands(inputs)
+    _order_bands(run)
 
     def answer() -> Any:
         scenarios = mirror.load("kvcalc.catalog.scenarios")
@@ -231,27 +237,22 @@ def trace_plan(question: Question) -> TracedPlan:
             *((short, row) for short, rows in run.streaming for row in rows),
         ),
         inputs=tuple(inputs.found.values()),
-        notes=_notes(),
-        checks=_checks(),
+        notes=_notes(run.books),
+        checks=_checks(run.trace.limits),
         model=str(inputs.real.model.name),
         machine=inputs.real.hardware.name,
-        labels=dict(TRACE.labels),
+        trace=run.trace,
     )
 
 
-_NO_GRAPH = (
-    *(DeadEndError, KvcalcError),
-    *(RecursionError, TypeError, AttributeError, KeyError, ValueError),
-)
-"""Errors of a trace; the plan itself has been answered before."""
-
-
 def _followed(answer: Callable[[], Any]) -> Any:
-    """Return the answer as a graph, or say in one line that this plan has none."""
+    """Return the answer as a graph, or say in one line that this plan has none.
+
+    The plan itself has been answered before, so that whatever else is raised here is a bug and stays one.
+    """
     try:
-        with deep():
-            return follow(answer)
-    except _NO_GRAPH as error:
+        return graph_of(answer)
+    except DeadEndError as error:
         if os.environ.get("KVCALC_DEBUG"):
             raise
         raise SettingsError(
@@ -259,21 +260,20 @@ def _followed(answer: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _words_of(error: Exception) -> str:
+def _words_of(error: DeadEndError) -> str:
     """Return what an error says, with the numbers of now where it names traced ones."""
     pieces = []
-    # What a KeyError says of itself is the key as code writes it.
-    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    for piece in parts_of_text(said):
+    for piece in parts_of_text(str(error)):
         if isinstance(piece, str):
             pieces.append(piece)
             continue
         node, form = piece
         try:
-            pieces.append(format(TRACE.now(node), form.strip()))
-        except (ArithmeticError, ValueError, TypeError, KeyError):
-            pieces.append("some")
-    return " ".join("".join(pieces).split()) or type(error).__name__
+            value = current().now(node)
+        except NoValueError:
+            value = None
+        pieces.append("some" if value is None else format(value, form.strip()))
+    return " ".join("".join(pieces).split())
 
 
 def _draft(question: Question, mirror: Mirror) -> Any:
@@ -303,33 +303,33 @@ def _with_ranges(inputs: Inputs, built: Any, ranges: Mapping[str, Any]) -> Any:
     return replace(built, tiers=tuple(map(ranged, built.tiers)), ranges=live)
 
 
-def _order_bands(inputs: Inputs) -> None:
+def _order_bands(run: _Run) -> None:
     """Take for granted that the ends of a share lie around its middle."""
     for name in ("prefill_efficiency", "decode_efficiency", "attention_efficiency"):
         ends = [
-            inputs.found[key].node
+            run.inputs.found[key].node
             for end in ("low", "mid", "high")
-            if (key := f"{name}.{end}") in inputs.found
+            if (key := f"{name}.{end}") in run.inputs.found
         ]
         if len(ends) == 3:
             low, middle, high = ends
             for below, above in ((low, middle), (middle, high)):
-                TRACE.require(negate(less(above, below)), f"{name}: low, mid and high are in this order")
+                run.trace.require(negate(less(above, below)), f"{name}: low, mid and high are in this order")
 
 
-def _notes() -> tuple[Note, ...]:
+def _notes(books: Iterable[Book]) -> tuple[Note, ...]:
     found: dict[tuple[str, str], Node] = {}
-    for book in BOOKS:
+    for book in books:
         for kind, text, where in book.noted if book.kept else ():
             found[kind, text] = either(found.get((kind, text), FALSE), condition_of(where))
     return tuple(Note(kind, text, where) for (kind, text), where in found.items())
 
 
-def _checks() -> tuple[Check, ...]:
+def _checks(limits: Iterable[Limit]) -> tuple[Check, ...]:
     """Return the conditions that the graph rests on, each of them once, wherever they are needed."""
     needed: dict[tuple[Node, bool], Node] = {}
     reasons: dict[tuple[Node, bool], str] = {}
-    for limit in TRACE.limits:
+    for limit in limits:
         if not limit.where:
             continue
         *path, last = limit.where

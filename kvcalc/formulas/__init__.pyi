@@ -18,13 +18,16 @@ from kvcalc.formulas.capacity import bandwidth_utilization as bandwidth_utilizat
 from kvcalc.formulas.capacity import capacity_shortfall as capacity_shortfall
 from kvcalc.formulas.capacity import capacity_utilization as capacity_utilization
 from kvcalc.formulas.capacity import first_limit as first_limit
+from kvcalc.formulas.capacity import sequences_of_replica as sequences_of_replica
 from kvcalc.formulas.capacity import sessions_short as sessions_short
 from kvcalc.formulas.capacity import sessions_that_fit as sessions_that_fit
 from kvcalc.formulas.capacity import sweep_time as sweep_time
 from kvcalc.formulas.collective import all_reduce_time as all_reduce_time
+from kvcalc.formulas.cost import MILLION as MILLION
 from kvcalc.formulas.cost import NO_SAVING as NO_SAVING
 from kvcalc.formulas.cost import break_even_hit_share as break_even_hit_share
 from kvcalc.formulas.cost import break_even_interval as break_even_interval
+from kvcalc.formulas.cost import generation_cost as generation_cost
 from kvcalc.formulas.cost import storage_cost as storage_cost
 from kvcalc.formulas.cost import time_cost as time_cost
 from kvcalc.formulas.decode import NEVER_COMPUTE_BOUND as NEVER_COMPUTE_BOUND
@@ -40,6 +43,8 @@ from kvcalc.formulas.eviction import THRASH_EVICTIONS as THRASH_EVICTIONS
 from kvcalc.formulas.eviction import THRASH_SHARE as THRASH_SHARE
 from kvcalc.formulas.eviction import SwapTime as SwapTime
 from kvcalc.formulas.eviction import eviction_loss as eviction_loss
+from kvcalc.formulas.eviction import finished_requests as finished_requests
+from kvcalc.formulas.eviction import first_computed as first_computed
 from kvcalc.formulas.eviction import is_thrashing as is_thrashing
 from kvcalc.formulas.eviction import price_ratio as price_ratio
 from kvcalc.formulas.eviction import recompute_time as recompute_time

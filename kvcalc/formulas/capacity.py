@@ -1,11 +1,44 @@
 """Does the load fit in the device, and does it run out of bytes or of bytes per second first?"""
 
+import numpy as np
+
 from kvcalc.formulas._domain import Words, ceil_div, excess, not_negative, positive, select, word
 from kvcalc.formulas.transfer import burst_time
 from kvcalc.quantity import Bytes, BytesPerSecond, Count, Seconds, Share
 
 TIE_TOLERANCE = 1e-9
 """Relative difference [1] below which two utilizations are one number computed in two ways."""
+
+
+def sequences_of_replica(sequences: Count, replicas: Count = 1.0) -> Count:
+    r"""How many sequences does the fullest replica hold?
+
+    .. math:: n = \left\lceil \frac{N}{d} \right\rceil
+
+    Parameters
+    ----------
+    sequences : N, over all replicas [1]
+    replicas : d, data-parallel replicas [1]
+
+    Raises
+    ------
+    DomainError
+        If `sequences` is negative or `replicas` is not positive.
+
+    Notes
+    -----
+    Routing that spreads sequences evenly; one that does not leaves more on some replica.
+
+    References
+    ----------
+    Definition.
+
+    Examples
+    --------
+    >>> print(sequences_of_replica(33.0, 8.0))
+    5.0
+    """
+    return np.ceil(not_negative(sequences, "sequences") / positive(replicas, "replicas"))
 
 
 def capacity_utilization(need: Bytes, capacity: Bytes) -> Share:

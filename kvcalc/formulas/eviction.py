@@ -295,3 +295,77 @@ def thrash_evictions(
     s = refuse(most_recomputed, bad, "most_recomputed must lie in [0, 1)")
     by_share = s / (1 - s) * not_negative(rate, "rate") / positive(recomputed, "recomputed")
     return np.minimum(not_negative(most_evictions, "most_evictions"), by_share)
+
+
+def finished_requests(rate: TokensPerSecond, generated: Tokens, arrivals: PerSecond = np.inf) -> PerSecond:
+    r"""How many requests per second does decode finish?
+
+    .. math:: \lambda = \min\left(a, \frac{R}{g}\right)
+
+    Parameters
+    ----------
+    rate : R, generated over all sequences [token/second]
+    generated : g, of one request [token]
+    arrivals : a, requests that come; infinite where they wait in line [1/second]
+
+    Raises
+    ------
+    DomainError
+        If `rate` or `arrivals` is negative, or `generated` is not positive.
+
+    Notes
+    -----
+    More requests than decode finishes pile up; fewer leave it idle.
+
+    References
+    ----------
+    Conservation: each request takes its tokens from decode.
+
+    Examples
+    --------
+    >>> print(finished_requests(2000.0, 256.0), finished_requests(2000.0, 256.0, 5.0))
+    7.8125 5.0
+    """
+    by_decode = not_negative(rate, "rate") / positive(generated, "generated")
+    return np.minimum(by_decode, not_negative(arrivals, "arrivals"))
+
+
+def first_computed(
+    requests: PerSecond, prompt: Tokens, generated: Tokens, cached: Tokens = 0.0, hit_rate: Share = 1.0
+) -> TokensPerSecond:
+    r"""How many tokens per second are computed for the first time?
+
+    .. math:: R = \lambda (p - h c + g)
+
+    Parameters
+    ----------
+    requests : \lambda, requests that run [1/second]
+    prompt : p, of one request [token]
+    generated : g, of one request [token]
+    cached : c, of the prompt of a request that hits [token]
+    hit_rate : h, share of the requests that hit [1]
+
+    Raises
+    ------
+    DomainError
+        If an argument is negative.
+
+    Notes
+    -----
+    The rate against which `thrash_evictions` holds what is computed again.
+
+    References
+    ----------
+    Definition: what is neither restored nor computed before.
+
+    Examples
+    --------
+    Two requests a second of 4,096 + 256 tokens, half of which hit 2,048 tokens:
+
+    >>> print(first_computed(2.0, 4096.0, 256.0, 2048.0, 0.5))
+    6656.0
+    """
+    hit = not_negative(hit_rate, "hit_rate") * not_negative(cached, "cached")
+    return not_negative(requests, "requests") * (
+        not_negative(prompt, "prompt") - hit + not_negative(generated, "generated")
+    )

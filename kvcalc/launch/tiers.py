@@ -12,6 +12,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.tiers import host_memory, local_drive
 from kvcalc.scenario import Scenario, TierUse
 from kvcalc.tiers import kind_called
+from kvcalc.wording import said_size, size_text
 
 ONE_LAYOUT = (0, 12)
 """First release whose offloaded block is one piece over all layers; before, a piece was one layer's."""
@@ -71,12 +72,12 @@ def launched_tiers(scenario: Scenario, launch: LaunchSettings) -> Launched:
         tiers.append(disk)
         said.append(
             f"{disk.name}: {launch.where('disk', 'secondary_tiers')} does not say its rate; one local drive "
-            f"of {disk.bandwidth / 1e9:.3g} GB/s, shared by {disk.shared_by:g} GPU(s), is taken; --tier "
+            f"of {size_text(disk.bandwidth)}/s, shared by {disk.shared_by:g} GPU(s), is taken; --tier "
             "replaces it"
         )
     if host is not None:
         where = host.given.where if host.given else launch.file
-        said.append(f"dram: {host.total / 1e9:.4g} GB a replica, as {where} has it, over the host link")
+        said.append(f"dram: {said_size(host.total)} a replica, as {where} has it, over the host link")
     return Launched(tuple(tiers), tuple(words for words in said if words))
 
 
@@ -102,12 +103,27 @@ def _mechanism(launch: LaunchSettings) -> str | None:
     if uses_lmcache(launch):
         return "lmcache"
     if launch.engine == "sglang":
-        return "hicache-direct" if launch.value("io_backend") == "direct" else "hicache-kernel"
+        return hicache_mechanism(launch)
     if launch.engine != "vllm":
         return None
     if not reaches(launch, ONE_LAYOUT):
         return "vllm-per-layer"
     return next((_CONNECTORS[name] for name in connectors_of(launch) if name in _CONNECTORS), None)
+
+
+def hicache_mechanism(launch: LaunchSettings) -> str:
+    """Return how HiCache copies: by its kernel, if neither the backend nor the layout is a direct one.
+
+    The default is `kernel` (python/sglang/srt/arg_groups/fields/memory.py of sgl-project/sglang at
+    09eaaf15de2b), and the layout `page_first_direct` turns it into `direct` (hicache_hook.py beside it, at
+    03ac438ac26f).
+    """
+    direct = launch.value("io_backend") == "direct"
+    turned = launch.value("host_layout") == "page_first_direct" and launch.value("io_backend") in (
+        None,
+        "kernel",
+    )
+    return "hicache-direct" if direct or turned else "hicache-kernel"
 
 
 def _chunk(launch: LaunchSettings, block: int) -> int | None:

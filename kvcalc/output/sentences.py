@@ -163,6 +163,11 @@ def _streaming(result: PlanResult) -> str:
 
 
 def _restore(item: Offload, result: PlanResult) -> str:
+    if item.adds_nothing:
+        return (
+            f"{item.tier} adds nothing: {item.adds_nothing_reason}. The GPUs serve every hit that it could, "
+            "so nothing is restored from it."
+        )
     hidden = item.overlapped_total is not None
     total = text(item, "overlapped_total" if hidden else "cached_total")
     size = f"{text(item, 'bytes')} into each GPU"
@@ -293,7 +298,7 @@ def _eviction(result: PlanResult) -> str:
 
 def swap_place(result: PlanResult) -> str:
     """Return the tier that a running sequence would be swapped to: the one that brings it back fastest."""
-    stored = [item for item in result.offload if item.mode == "prefix_store"]
+    stored = [item for item in result.offload if item.mode == "prefix_store" and not item.adds_nothing]
     if not stored:
         return ""
     return f" to {max(stored, key=lambda item: float(item.bandwidth)).tier}"

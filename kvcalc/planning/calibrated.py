@@ -69,6 +69,8 @@ def _replaced(part: Any, path: list[str], before: Before | None) -> Any:  # noqa
 
 
 def _may_lack(part: Any, name: str) -> bool:  # noqa: ANN401 - any level of a profile
+    if isinstance(part, Mapping):
+        return False  # such as the peaks of a device, some of which every machine has
     return any(item.name == name and item.default is None for item in fields(part))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kvcalc.engines.layout import Layout
 from kvcalc.errors import DomainError
+from kvcalc.formulas.capacity import sequences_of_replica
 from kvcalc.formulas.collective import all_reduce_time
 from kvcalc.formulas.decode import (
     DecodeStep,
@@ -63,6 +64,15 @@ class StepTimes:
 
 
 @record
+class Steps:
+    """One decode step at three guesses of how much of the machine it uses."""
+
+    middle: StepTimes
+    fast: StepTimes
+    slow: StepTimes
+
+
+@record
 class DecodeModel:
     """The decode of what a scenario holds on its GPUs; batches and contexts may be arrays."""
 
@@ -86,6 +96,15 @@ class DecodeModel:
             drafted=settings.spec_tokens,
         )
 
+    def steps(self, batch: Count, context: Tokens) -> "Steps":
+        """Return such a step at the middle of what the machine sustains, and at both ends of its range."""
+        share, sustained = self.scenario.hardware.prefill_efficiency, self.scenario.hardware.decode_efficiency
+        return Steps(
+            middle=self.step(batch, context, share.mid, sustained.mid),
+            fast=self.step(batch, context, share.high, sustained.high),
+            slow=self.step(batch, context, share.low, sustained.low),
+        )
+
     def _draft_pass(self, batch: Count, context: Tokens, share: float, sustained: float) -> Seconds:
         """Time of one pass of the draft, on the ranks of one stage."""
         if self.draft is None:
@@ -101,7 +120,7 @@ class DecodeModel:
     def stage_batch(self, concurrency: Count) -> Count:
         """Sequences that one pipeline stage of one replica works on at once."""
         settings = self.scenario.settings
-        return np.ceil(concurrency / settings.dp) / settings.pp
+        return sequences_of_replica(concurrency, settings.dp) / settings.pp
 
     def stage_work(self, batch: Count, context: Tokens) -> dict[str, Any]:
         """Return the weights, the KV and the operations of one stage, by `decode_step_time`'s names."""
@@ -236,14 +255,11 @@ _ROUNDS = 50  # each comes closer by the share of experts that one more sequence
 
 def decode_of(model: DecodeModel, book: Notebook) -> Decode:
     """Return one decode step at the planned concurrency, half of the generation done."""
-    scenario, hardware = model.scenario, model.scenario.hardware
-    settings = scenario.settings
-    share, sustained = hardware.prefill_efficiency, hardware.decode_efficiency
+    scenario, settings = model.scenario, model.scenario.settings
     concurrency = float(scenario.workload.concurrency)
     batch, context = model.stage_batch(concurrency), mean_context(scenario.workload)
-    middle = model.step(batch, context, share.mid, sustained.mid)
-    fast = float(model.step(batch, context, share.high, sustained.high).total)
-    slow = float(model.step(batch, context, share.low, sustained.low).total)
+    steps = model.steps(batch, context)
+    middle, fast, slow = steps.middle, float(steps.fast.total), float(steps.slow.total)
     book.run(decode_step_time, **model.stage_work(batch, context), **model.rates())
     say_what_is_assumed(model, book)
     time, gained = float(middle.total), concurrency * model.gained

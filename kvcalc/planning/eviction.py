@@ -2,11 +2,14 @@
 
 import math
 
-from kvcalc.formulas.eviction import swap_time, thrash_evictions
+import numpy as np
+from numpy.typing import NDArray
+
+from kvcalc.formulas.eviction import finished_requests, first_computed, swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time
 from kvcalc.planning.speed import Speed
-from kvcalc.quantity import PerSecond, TokensPerSecond
+from kvcalc.quantity import BytesPerSecond, PerSecond, Seconds, TokensPerSecond
 from kvcalc.results import Decode, Eviction, Offload
 from kvcalc.scenario import Workload
 
@@ -16,13 +19,13 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     scenario = speed.scenario
     tokens = scenario.workload.prompt + scenario.workload.generate
     time = float(computing_time(speed, float(tokens)))
-    stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET]
+    stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing]
     swap = _swap(speed, tokens, max((float(row.bandwidth) for row in stored), default=None), book)
     return Eviction(
         recompute_time=time,
         recompute_tokens=tokens,
         swap_time=swap,
-        cheapest_mode="swap" if swap is not None and swap < time else "recompute",
+        cheapest_mode="recompute" if swap is None else str(cheapest_mode(time, swap)),
         thrash_evictions_per_second=float(
             book.run(thrash_evictions, rate=_new_tokens(speed, decode), recomputed=float(tokens))
         ),
@@ -35,23 +38,38 @@ def _new_tokens(speed: Speed, decode: Decode) -> float:
     Requests come at the planned rate, and where none is given or it is more, as fast as decode ends them.
     """
     workload = speed.scenario.workload
-    finished = float(decode.tokens_per_second) / workload.generate if workload.generate else math.inf
-    requests = min(finished, math.inf if workload.rate is None else workload.rate)
-    if math.isinf(requests):  # nothing is generated, so only prefill ends requests
-        requests = 1 / float(computing_time(speed, float(workload.prompt)))
-    return float(first_computed(workload, requests))
+    if workload.generate:
+        return float(new_tokens(workload, decode.tokens_per_second))
+    # Nothing is generated, so only prefill ends requests.
+    ended = 1 / float(computing_time(speed, float(workload.prompt)))
+    return float(_computed(workload, ended if workload.rate is None else workload.rate))
 
 
-def first_computed(workload: Workload, requests: PerSecond) -> TokensPerSecond:
-    """Return the tokens per second that so many requests have computed for the first time; arrays too."""
-    hit = workload.hit_rate * (0 if workload.cached is None else workload.cached)
-    return requests * (workload.prompt - hit + workload.generate)
+def new_tokens(workload: Workload, rate: TokensPerSecond) -> TokensPerSecond:
+    """Return the tokens per second computed for the first time where `rate` are generated; arrays too."""
+    planned = math.inf if workload.rate is None else workload.rate
+    return _computed(workload, finished_requests(rate, workload.generate, planned))
+
+
+def _computed(workload: Workload, requests: PerSecond) -> TokensPerSecond:
+    cached = 0 if workload.cached is None else workload.cached
+    return first_computed(requests, workload.prompt, workload.generate, cached, workload.hit_rate)
+
+
+def cheapest_mode(recompute: Seconds, swap: Seconds) -> NDArray[np.str_]:
+    """Return how a victim is brought back for least; arrays too, where a blank swap is none."""
+    return np.where(swap < recompute, "swap", "recompute")
 
 
 def _swap(speed: Speed, tokens: int, bandwidth: float | None, book: Notebook) -> float | None:
     if bandwidth is None:
         return None
     size = float(speed.layout.serialized(tokens, per_gpu=True))
-    link = speed.scenario.hardware.device_to_host
-    parts = book.run(swap_time, size=size, out=min(bandwidth, link.bandwidth), back=bandwidth)
+    parts = book.run(swap_time, size=size, **ways(speed, bandwidth))
     return float(parts.total)
+
+
+def ways(speed: Speed, bandwidth: BytesPerSecond) -> dict[str, BytesPerSecond]:
+    """Return the rates at which a tier of this bandwidth takes a victim and gives it back; arrays too."""
+    link = speed.scenario.hardware.device_to_host.bandwidth
+    return {"out": np.minimum(bandwidth, link), "back": bandwidth}

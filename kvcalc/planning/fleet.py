@@ -1,6 +1,7 @@
 """What a tier does to a fleet: saturation, waiting, and what tokens cost, with it and without."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,16 +46,19 @@ def fleet_of(
     """Return both sides of a fleet of which `sessions` sequences fit at once, all replicas together.
 
     None without a rate of requests, without anything to restore, or where not one sequence fits.  Requests
-    restore from the tier that is fastest for them.  A restore leaves the GPU to other requests.
+    restore from the tier that is fastest for them, of those that add anything to the GPUs; without one
+    every prompt is computed on both sides.  A restore leaves the GPU to other requests.
     """
     scenario = speed.scenario
     stored = [row for row in rows if row.mode == PREFIX_STORE]
     rate = scenario.workload.rate
     if rate is None or not stored or sessions < 1:
         return None
-    row = min(stored, key=lambda item: float(_total(item)))
+    adding = [row for row in stored if not row.adds_nothing]
+    row = min(adding or stored, key=lambda item: float(_total(item)))
     tier = next(tier for tier in tiers if tier.name == row.tier)
-    full, hit = float(row.recompute), scenario.workload.hit_rate
+    full = float(row.recompute)
+    hit = scenario.workload.hit_rate if adding else 0.0
     alone = Mix(0.0, full, full, full, full, 0.0)
     mixed = Mix(hit, full, float(row.remaining), full, float(_total(row)), float(row.transfer))
     replicas = float(scenario.settings.dp)
@@ -63,22 +67,50 @@ def fleet_of(
     without = _side(scenario, alone, decode, "", 0.0, book)
     with_tiers = _side(scenario, mixed, decode, tier.name, storage, book)
     limit = with_tiers.limited_by
+    counted = (tier.name,) if adding else ()
     book.assume(
-        f"in the fleet {hit:.0%} of requests hit, prefill times vary by their mean, and a restore leaves "
-        "the GPU to other requests; prefill and decode each saturate as if they had the GPUs alone"
+        f"in the fleet {hit:.0%} of requests hit a tier, prefill times vary by their mean, and a restore "
+        "leaves the GPU to other requests; prefill and decode each saturate as if they had the GPUs alone"
     )
     return Fleet(
         rate=rate,
         replicas=replicas,
         hit_share=hit,
-        tiers=(tier.name,),
+        tiers=counted,
         link_utilization=float(link_utilization(rate * hit, mixed.link, replicas)),
         decode_rate=decode,
         limited_by="compute" if limit == "prefill" else limit,
         without=without,
         with_tiers=with_tiers,
         gain=float(with_tiers.saturation_rate / without.saturation_rate),
+        not_counted=tuple(item.tier for item in stored if item.tier not in counted),
+        reason=_counted(row.tier, stored, adding),
     )
+
+
+def _counted(chosen: str, stored: Sequence[Offload], adding: Sequence[Offload]) -> str:
+    """Return in words which tier the fleet counts, and what the others would change."""
+    nothing = [row.tier for row in stored if row.adds_nothing]
+    if not adding:
+        return f"no hit is counted, and every prompt is computed: {_same(nothing)}"
+    said = []
+    others = [row.tier for row in adding if row.tier != chosen]
+    if others:
+        said.append(
+            f"every hit is restored from {chosen}, from which a hit is ready first; hits that only "
+            f"{_names(others)} would have, and what they would carry, are not counted"
+        )
+    if nothing:
+        said.append(f"no other hit is counted: {_same(nothing)}")
+    return "; ".join(said) or f"every hit is restored from {chosen}, the only tier"
+
+
+def _same(tiers: Sequence[str]) -> str:
+    return f"{_names(tiers)} {'holds' if len(tiers) == 1 else 'hold'} only what the GPUs hold already"
+
+
+def _names(tiers: Sequence[str]) -> str:
+    return " and ".join(tiers)
 
 
 def _total(row: Offload) -> float:

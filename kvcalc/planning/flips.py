@@ -8,6 +8,7 @@ import numpy as np
 
 from kvcalc.engines.inverse import longest_context
 from kvcalc.engines.layout import Layout
+from kvcalc.formulas.capacity import sequences_of_replica
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
@@ -48,7 +49,12 @@ def flips_of(
     return (
         *_fit(scenario, layout, capacity),
         *_first_limit(scenario, capacity, bandwidth),
-        *(flip for row in offload if row.mode != ACTIVE_WORKING_SET for flip in _tier(scenario, speed, row)),
+        *(
+            flip
+            for row in offload
+            if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing
+            for flip in _tier(scenario, speed, row)
+        ),
     )
 
 
@@ -59,7 +65,7 @@ def _fit(scenario: Scenario, layout: Layout, capacity: Capacity) -> Iterator[Fli
         yield Flip("concurrency", workload.concurrency, sessions + 1, "does not fit", "1")
     elif sessions >= 1:
         yield Flip("concurrency", workload.concurrency, sessions, "fits", "1")
-    running = math.ceil(workload.concurrency / scenario.settings.dp)
+    running = int(sequences_of_replica(workload.concurrency, scenario.settings.dp))
     longest = longest_context(layout, float(capacity.budget), running)
     now = workload.prompt + workload.generate
     if longest is None:

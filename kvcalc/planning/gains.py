@@ -67,7 +67,7 @@ def gains_of(
     `streams` says what the rows that stream depend on, and `scenario` the rate at which restores queue.
     """
     parts = [
-        Streaming(row, tiers[row.tier], streams)
+        Streaming(row, tiers[row.tier], streams, given)
         if row.mode == ACTIVE_WORKING_SET and streams is not None
         else Restoring(row, tiers[row.tier], given, window, scenario)
         for row in rows
@@ -107,7 +107,8 @@ class Restoring:
         known = {key: item for key, item in self.given.items() if key in {*own, *FIXED_PARTS, "window"}}
         # What arrives of a stated bandwidth is uncertain even where the statement is not; bare numbers are
         # taken as they are.
-        return bandwidth_input(self.tier, uncertain=self.scenario is not None) | known
+        stated = bandwidth_input(self.tier, uncertain=self.scenario is not None)
+        return stated | _distributed(self.tier, self.given) | known
 
     def gain(self, drawn: Drawn, saved: tuple[Seconds, Bytes], middle: tuple[Seconds, Bytes]) -> Seconds:
         """Return the row's own gain, moved by what the inputs move."""
@@ -167,6 +168,12 @@ def bandwidth_input(tier: TierUse, uncertain: bool) -> dict[str, Range]:
     return {f"tiers.{tier.name}.bandwidth": Range(low, tier.bandwidth, high)}
 
 
+def _distributed(tier: TierUse, given: Mapping[str, Range]) -> dict[str, Range]:
+    """Return the distribution of a tier's bandwidth by its key, where one was given: more than its range."""
+    key = f"tiers.{tier.name}.bandwidth"
+    return {key: given[key]} if key in given and given[key].spread else {}
+
+
 @record
 class Streams:
     """What a working set that is streamed in every decode step depends on."""
@@ -182,13 +189,14 @@ class Streaming:
     row: Offload
     tier: TierUse
     streams: Streams
+    given: Mapping[str, Range]
 
     @property
     def inputs(self) -> dict[str, Range]:
         """The tier's bandwidth, and the step with everything resident."""
         low, high = map(float, self.streams.decode.range)
         step = {STEP: Range(low, float(self.streams.decode.step_time), high)} if low < high else {}
-        return bandwidth_input(self.tier, uncertain=True) | step
+        return bandwidth_input(self.tier, uncertain=True) | _distributed(self.tier, self.given) | step
 
     def gain(self, drawn: Drawn) -> Seconds:
         """Return the time of all turns less the time of a step that streams."""
@@ -341,4 +349,13 @@ def judged_plan(
     for key, item in scenario.ranges.items():
         if key not in gains.all_inputs:
             book.assume(f"the range of {key} enters no verdict on offload; it is planned at {item.middle:g}")
-    return judged(gains, Doubt(scenario.ranges, scenario.draws, scenario.seed))
+    rows, swings = judged(gains, Doubt(scenario.ranges, scenario.draws, scenario.seed))
+    return rows, _of_use(swings, rows)
+
+
+def _of_use(swings: tuple[Swing, ...], rows: tuple[Offload, ...]) -> tuple[Swing, ...]:
+    """Return the inputs without those that move only what a tier that adds nothing would save."""
+    if not swings:
+        return ()
+    idle = {(row.tier, row.mode) for row in rows if row.adds_nothing}
+    return tuple(swing for swing in swings if (swing.tier, swing.mode) not in idle)

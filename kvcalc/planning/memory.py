@@ -6,13 +6,14 @@ from dataclasses import replace
 from kvcalc.engines.layout import Layout
 from kvcalc.engines.overheads import DRIVER_RESERVE, MOE_CHUNK, Batch, Overhead, overhead
 from kvcalc.errors import SettingsError
-from kvcalc.formulas.capacity import capacity_shortfall, capacity_utilization
+from kvcalc.formulas.capacity import capacity_shortfall, capacity_utilization, sequences_of_replica
 from kvcalc.formulas.memory import activation_bytes, kv_pool, logits_bytes, static_share
 from kvcalc.parameters import Parameters
 from kvcalc.parameters.counts import Part
 from kvcalc.planning.notebook import Notebook
 from kvcalc.results import Capacity, Memory, Source
 from kvcalc.scenario import Scenario
+from kvcalc.wording import part_text, said_size
 
 _ELEMENT = {"fp32": 4, "fp16": 2, "bf16": 2}
 
@@ -26,13 +27,12 @@ def memory_of(scenario: Scenario, layout: Layout, book: Notebook) -> Memory:
         book.source("memory.kv_pool", Source("given", "--pool"))
         if pool > total:
             raise SettingsError(
-                f"--pool: {pool / 1e9:.4g} GB is more than the {total / 1e9:.4g} GB of "
-                f"{scenario.hardware.name}"
+                f"--pool: {said_size(pool)} is more than the {said_size(total)} of {scenario.hardware.name}"
             )
         if weights + pool > total:
             book.warn(
-                f"weights ({weights / 1e9:.1f} GB) and --pool ({pool / 1e9:.1f} GB) together exceed the "
-                f"{total / 1e9:.1f} GB that the driver of {scenario.hardware.name} reports"
+                f"weights ({part_text(weights)}) and --pool ({part_text(pool)}) together exceed the "
+                f"{part_text(total)} that the driver of {scenario.hardware.name} reports"
             )
     else:
         pool = _derived_pool(scenario, weights, book)
@@ -90,7 +90,7 @@ def _derived_pool(scenario: Scenario, weights: float, book: Notebook) -> float:
         book.warn(_no_room(scenario, weights, beside, total * utilization))
     elif reserved and activations > left:
         book.warn(
-            f"{activations / 1e9:.1f} GB of activations will not fit beside the pool in the {left / 1e9:.1f} "
+            f"{part_text(activations)} of activations will not fit beside the pool in the {left / 1e9:.1f} "
             "GB that are left; a smaller --utilization leaves more"
         )
     return pool
@@ -259,7 +259,7 @@ def kv_budget(scenario: Scenario, memory: Memory, book: Notebook) -> float:
     size = blocks * float(memory.block_bytes)
     if size > pool:
         book.warn(
-            f"--num-blocks: {blocks:,} blocks take {size / 1e9:.1f} GB, more than the {pool / 1e9:.1f} GB "
+            f"--num-blocks: {blocks:,} blocks take {part_text(size)}, more than the {part_text(pool)} "
             "left for KV"
         )
     return size
@@ -295,7 +295,7 @@ def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebo
     tokens = scenario.workload.prompt + scenario.workload.generate
     tell_longest(scenario, tokens, book)
     session = float(layout.occupied(tokens))
-    running = math.ceil(scenario.workload.concurrency / scenario.settings.dp)
+    running = int(sequences_of_replica(scenario.workload.concurrency, scenario.settings.dp))
     _tell_slots(scenario, running, book)
     need = session * running
     budget = kv_budget(scenario, memory, book)
@@ -312,8 +312,8 @@ def capacity_of(scenario: Scenario, layout: Layout, memory: Memory, book: Notebo
 def _no_room(scenario: Scenario, weights: float, beside: float, allowed: float) -> str:
     short = weights + beside - allowed
     return (
-        f"no memory is left for KV: weights ({weights / 1e9:.1f} GB) and what a step needs beside them "
-        f"({beside / 1e9:.1f} GB) exceed the {allowed / 1e9:.1f} GB that the engine may use of one "
-        f"{scenario.hardware.name} by {short / 1e9:.1f} GB; it takes more GPUs, a smaller dtype or a larger "
+        f"no memory is left for KV: weights ({part_text(weights)}) and what a step needs beside them "
+        f"({part_text(beside)}) exceed the {part_text(allowed)} that the engine may use of one "
+        f"{scenario.hardware.name} by {part_text(short)}; it takes more GPUs, a smaller dtype or a larger "
         "--utilization"
     )

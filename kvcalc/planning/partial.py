@@ -18,9 +18,9 @@ from kvcalc.planning.offload import (
     block_tokens,
     cached_tokens,
     computing_time,
+    loaded_route,
     moved_bytes,
     restoring,
-    route_of,
     tiers_of,
     whole_chunks,
 )
@@ -85,7 +85,8 @@ def with_splits(speed: Speed, rows: tuple[Offload, ...]) -> tuple[Offload, ...]:
     if not stored:
         return rows
     cached = cached_tokens(speed.scenario, speed, Notebook())
-    routes = {tier.name: route_of(speed, tier, Notebook()) for tier in tiers_of(speed.scenario, Notebook())}
+    tiers = tiers_of(speed.scenario, Notebook())
+    routes = {tier.name: loaded_route(speed, tier, cached, Notebook()) for tier in tiers}
     splits = {
         row.tier: split_of(speed, routes[row.tier], row, whole_chunks(routes[row.tier], cached, Notebook()))
         for row in stored

@@ -14,6 +14,7 @@ from kvcalc.quantity import Count, Seconds, Tokens
 from kvcalc.results import HostShare, Source
 from kvcalc.scenario import Scenario
 from kvcalc.shapes.components import Component
+from kvcalc.wording import part_text, said_size
 
 HOST_BANDWIDTH = 80e9
 """What a host reads from its memory where no profile says [byte/second]: two channels of DDR5-5600 make
@@ -120,9 +121,9 @@ def host_share(place: Placement, time: float, book: Notebook) -> HostShare:
         book.assume(f"the host reads its memory at {bandwidth / 1e9:.0f} GB/s; --host-bandwidth replaces it")
     held = float(share.weights) + float(share.kv)
     if memory is None:
-        book.assume(f"the host has room for the {held / 1e9:.1f} GB of its layers")
+        book.assume(f"the host has room for the {part_text(held)} of its layers")
     elif held > memory.capacity:
-        book.warn(f"the host's layers take {held / 1e9:.1f} GB of its {memory.capacity / 1e9:.1f} GB")
+        book.warn(f"the host's layers take {part_text(held)} of its {part_text(memory.capacity)}")
     book.assume("layers on the host run as fast as its memory is read; their operations are not counted")
     return share
 
@@ -150,12 +151,12 @@ def shared_limit(scenario: Scenario, book: Notebook) -> float:
     if reserve is None:
         reserve = max(0.0, HOST_NEEDS - max(0.0, device.marketed_capacity - device.capacity))
         book.assume(
-            f"the host keeps {reserve / 1e9:.1f} GB of the {device.capacity / 1e9:.1f} GB that it shares "
+            f"the host keeps {part_text(reserve)} of the {part_text(device.capacity)} that it shares "
             "with the GPU; --host-reserve replaces it"
         )
     if reserve >= device.capacity:
         raise SettingsError(
-            f"--host-reserve: {reserve / 1e9:.4g} GB leaves nothing of the {device.capacity / 1e9:.4g} GB of "
+            f"--host-reserve: {said_size(reserve)} leaves nothing of the {said_size(device.capacity)} of "
             f"{scenario.hardware.name}"
         )
     return 1.0 - reserve / device.capacity

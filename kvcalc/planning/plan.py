@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kvcalc.calibration_results import Calibration
 from kvcalc.engines import EngineSettings, Layout, Pool, lay_out
 from kvcalc.formulas.capacity import first_limit
-from kvcalc.formulas.cost import time_cost
+from kvcalc.formulas.cost import generation_cost
 from kvcalc.offload_results import Fleet, Handover
 from kvcalc.planning.bandwidth import bandwidth_of
 from kvcalc.planning.decode import decode_of
@@ -246,7 +246,7 @@ def _cost(scenario: Scenario, tokens_per_second: float) -> float | None:
     price = scenario.overrides.price
     if price is None or tokens_per_second <= 0:
         return None
-    return float(time_cost(1e6 / tokens_per_second, price, scenario.gpus))
+    return float(generation_cost(tokens_per_second, price, scenario.gpus))
 
 
 __all__ = ["EngineSettings", "Plan", "answer", "kv_of", "pool_of"]

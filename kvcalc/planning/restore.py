@@ -12,21 +12,20 @@ from kvcalc.planning.curves import Case, break_even_over
 from kvcalc.planning.gains import GivenSaving, ModelledSaving, Saving, gains_of
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
-    Hit,
     Restoring,
+    Route,
     Times,
     block_tokens,
     cached_tokens,
     computing_time,
+    in_chunks,
+    loaded_route,
     moved_bytes,
     plain_restoring,
+    prefix_store,
     restore_row,
     restoring,
-    route_of,
-    tell_wait,
     tiers_of,
-    times_of,
-    whole_chunks,
 )
 from kvcalc.planning.partial import plain_split, split_of
 from kvcalc.planning.prefill import tell_source
@@ -70,10 +69,10 @@ def restore_of(
         tiers = _tiers(given, scenario, book)
         rows = _modelled(given, speed, tiers, book)
         saving = ModelledSaving(speed, given.size, given.remaining)
-        route = route_of(speed, tiers[0], Notebook())
+        route = loaded_route(speed, tiers[0], cached_tokens(scenario, speed, Notebook()), Notebook())
         found = restoring(scenario, route, float(rows[0].bytes))
         case = Case(rows[0], tiers[0], found, speed, route)
-        curve = curve_of(speed, tiers[0])
+        curve = curve_of(speed, route)
     named = {tier.name: tier for tier in tiers}
     gains = gains_of(rows, named, saving, given.doubt.given, overrides.window, scenario=scenario)
     rows, tornado = judged(gains, given.doubt)
@@ -94,7 +93,7 @@ def restore_of(
     )
 
 
-def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
+def curve_of(speed: Speed, route: Route) -> tuple[CurvePoint, ...]:
     """Return the break-even bandwidth over doubling prefix lengths, before the suffix that was asked."""
     scenario, block = speed.scenario, block_tokens(speed)
     workload = scenario.workload
@@ -107,7 +106,7 @@ def curve_of(speed: Speed, tier: TierUse) -> tuple[CurvePoint, ...]:
     full = computing_time(speed, prefix + suffix)
     remaining = computing_time(speed, np.full_like(prefix, suffix), prefix)
     moved = moved_bytes(speed.layout, prefix)
-    found = restoring(scenario, route_of(speed, tier, Notebook()), moved)
+    found = restoring(scenario, route, moved)
     spare = full - remaining - found.fixed
     pays = spare > ROUNDING * full
     points = np.where(pays, moved / found.longest_transfer(np.where(pays, spare, 1.0), remaining), np.nan)
@@ -152,19 +151,15 @@ def _tiers(given: Given, scenario: Scenario, book: Notebook) -> tuple[TierUse, .
 
 
 def _modelled(given: Given, speed: Speed, tiers: tuple[TierUse, ...], book: Notebook) -> tuple[Offload, ...]:
-    prompt = float(speed.scenario.workload.prompt)
     cached = cached_tokens(speed.scenario, speed, book)
     tell_source(speed.prefill, "prefill", book)
     rows: list[Offload] = []
     for tier in tiers:
-        route = route_of(speed, tier, book)
-        hit = Hit(prompt, whole_chunks(route, cached, book))
-        size = float(moved_bytes(speed.layout, float(hit.cached))) if given.size is None else given.size
-        found = restoring(speed.scenario, route, size)
-        tell_wait(tier.name, found.wait, speed.scenario, size / float(found.bandwidth), book)
-        row = restore_row(found, times_of(speed, hit, given.remaining), book)
-        if hit.cached > 0 and np.isfinite(float(row.restore)):
-            row = replace(row, split=split_of(speed, route, row, hit.cached))
+        route = loaded_route(speed, tier, cached, book)
+        row = prefix_store(speed, route, cached, book, size=given.size, remaining=given.remaining)
+        kept = int(in_chunks(route, cached))
+        if kept > 0 and np.isfinite(float(row.restore)):
+            row = replace(row, split=split_of(speed, route, row, kept))
         rows.append(row)
     return tuple(rows)
 

@@ -17,8 +17,8 @@ from kvcalc.engines.checks import EXPERT_RANKS
 from kvcalc.engines.layout import Layout
 from kvcalc.errors import SettingsError
 from kvcalc.fit_results import FitResult, FitRow
-from kvcalc.formulas.capacity import capacity_shortfall
-from kvcalc.formulas.cost import time_cost
+from kvcalc.formulas.capacity import capacity_shortfall, sequences_of_replica
+from kvcalc.formulas.cost import generation_cost
 from kvcalc.formulas.decode import tokens_per_second
 from kvcalc.formulas.queueing import link_utilization
 from kvcalc.planning.memory import memory_of
@@ -26,6 +26,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.speed import speed_of
 from kvcalc.results import Memory
 from kvcalc.scenario import Scenario
+from kvcalc.wording import part_text
 
 NODE = 8
 """GPUs of a machine whose profile does not say [1]: what accelerator servers of all vendors hold; assumed."""
@@ -243,7 +244,7 @@ class _Replica:
         held = [self._memory(ep, dp) for dp in (counts if ep > 1 else counts[:1])]
         memories = held if ep > 1 else held * len(counts)
         replicas = np.array(counts, dtype=float)
-        running = np.ceil(self.scenario.workload.concurrency / replicas)
+        running = np.asarray(sequences_of_replica(self.scenario.workload.concurrency, replicas))
         pools = np.array([float(memory.kv_pool) for memory in memories])
         short = np.asarray(capacity_shortfall(self.session * running, pools))
         room = (short <= 0) & (pools > 0)
@@ -297,7 +298,7 @@ class _Replica:
             pace=float(tokens_per_second(gained, step)),
             prefill=prefill,
             busy=None if np.isnan(busy) else busy,
-            cost_per_million_tokens=None if price is None else float(time_cost(1e6 / rate, price, row.gpus)),
+            cost_per_million_tokens=None if price is None else float(generation_cost(rate, price, row.gpus)),
         )
 
     def _judged(self, row: FitRow, total: float, target: Target) -> FitRow:
@@ -309,12 +310,12 @@ class _Replica:
         workload, weights, short = self.scenario.workload, float(row.weights or 0), float(row.shortfall or 0)
         if not row.kv_pool:
             return (
-                f"weights do not fit: {weights / 1e9:.1f} GB of them on a GPU of {total / 1e9:.1f} GB leave "
+                f"weights do not fit: {part_text(weights)} of them on a GPU of {part_text(total)} leave "
                 "nothing for KV"
             )
         if short > 0:
             return (
-                f"KV is {short / 1e9:.1f} GB short on each GPU: room for {row.sessions:,} of "
+                f"KV is {part_text(short)} short on each GPU: room for {row.sessions:,} of "
                 f"{workload.concurrency:,} sequences"
             )
         pace, busy = float(row.pace or 0), float(row.busy or 0)

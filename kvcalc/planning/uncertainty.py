@@ -15,9 +15,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kvcalc.formulas.breakeven import NINETY_PERCENT, confidence, verdict
+from kvcalc.formulas.breakeven import NINETY_PERCENT, verdict
 from kvcalc.keys import unit_of_key
 from kvcalc.offload_results import GainRange, Swing
+from kvcalc.planning.offload.rows import settled
 from kvcalc.quantity import Real, Seconds
 from kvcalc.records import record
 from kvcalc.results import Offload
@@ -172,10 +173,8 @@ def _told(row: Offload, gain: GainRange, swings: tuple[Swing, ...]) -> Offload:
 
 def _settled(gain: GainRange) -> float:
     """Return how much likelier the verdict is than its opposite, by the draws or as if they were normal."""
-    if gain.faster is None and np.isfinite(gain.low):
-        return float(confidence(gain.low, gain.high))
-    if gain.faster is None:  # a restore that may never end settles nothing, unless it loses anyway
-        return float(gain.high < 0)
+    if gain.faster is None:
+        return float(settled(gain.low, gain.high))
     return float(np.abs(2 * gain.faster - 1))
 
 

@@ -4,9 +4,11 @@ The same measurements, evidence and profile as ``kvcalc probe``, without typer, 
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 from kvcalc.catalog.scenarios import Question
@@ -44,6 +46,28 @@ def below(most: int) -> Callable[[str], int]:
     return read
 
 
+TIMES: Mapping[str, float] = MappingProxyType({"s": 1.0, "ms": 1e-3, "min": 60.0})
+BYTES: Mapping[str, float] = MappingProxyType(
+    {"B": 1.0} | {f"{letter}iB": 2.0 ** (10 * (at + 1)) for at, letter in enumerate("KMGT")}
+    | {f"{letter}B": 1e3 ** (at + 1) for at, letter in enumerate("kMGT")}
+)  # fmt: skip
+"""Units that are known without pint, in seconds and in bytes."""
+
+
+def quantity(units: Mapping[str, float]) -> Callable[[str], float]:
+    """Return what reads a number with a unit; a bare number is in the first one."""
+
+    def read(text: str) -> float:
+        match = re.fullmatch(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+        try:
+            return float(match[1]) * units[match[2] or next(iter(units))] if match else float("bad")
+        except (KeyError, ValueError):
+            known = ", ".join(units)
+            raise argparse.ArgumentTypeError(f"{text!r:.40} is not a number with one of {known}") from None
+
+    return read
+
+
 def parser() -> Parser:
     """Return the options, named as those of ``kvcalc probe``."""
     found = Parser(
@@ -61,8 +85,8 @@ def parser() -> Parser:
     add("--model", metavar="MODEL", help="measure the sizes in which this model's KV moves")
     add("--base", metavar="HARDWARE", help="built-in profile that is calibrated [by the device's name]")
     add("--disk", metavar="FOLDER", help="folder of the disk test [.]")
-    add("--disk-bytes", type=int, metavar="BYTES", help="size of its temporary file")
-    add("--max-seconds", type=float, metavar="SECONDS", help="deadline for all tests")
+    add("--disk-bytes", type=quantity(BYTES), metavar="BYTES", help="its temporary file, e.g. '16 GiB'")
+    add("--max-seconds", type=quantity(TIMES), metavar="TIME", help="deadline for all tests, e.g. '2 min'")
     add("--seed", type=below(MOST_SEED), default=1, metavar="N", help="of contents and orders [1]")
     add("--evidence", default=EVIDENCE, metavar="FILE", help=f"where the evidence goes [{EVIDENCE}]")
     add("--profile", default=PROFILE, metavar="FILE", help=f"where the profile goes [{PROFILE}]")
@@ -83,7 +107,7 @@ def options_of(said: argparse.Namespace) -> Options:
         host_only=said.host_only,
         disk=Path(said.disk or "."),
         disk_named=said.disk is not None,
-        disk_bytes=said.disk_bytes,
+        disk_bytes=None if said.disk_bytes is None else int(said.disk_bytes),
         max_seconds=said.max_seconds,
         seed=said.seed,
         pieces=pieces,
@@ -105,6 +129,10 @@ def run(arguments: Sequence[str]) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        # A bug of ours, or a broken copy of the package: one line, as everywhere else.
+        sys.stderr.write(f"kvcalc: internal error ({type(error).__name__}: {' '.join(str(error).split())})\n")
+        return BAD_INPUT
     return status_of(result, said.check, said.require_gpu)
 
 

@@ -62,6 +62,9 @@ def probe(
     with _terminated(), _told_partial(kept):
         run = Run(options, chosen, missing, devices.torch, devices.driver, tell, keep)
         result = run.result()
+        if options.model is not None and not chosen:
+            told = f"--model {options.model} changed nothing: its pieces move to a GPU, and none was measured"
+            result = replace(result, warnings=(*result.warnings, told))
         keep(result)
         return _with_profile(result, places)
 

@@ -1,5 +1,6 @@
 """Facts of the machine around the devices, from the kernel; no host name, no user, no serial number."""
 
+import math
 import os
 import platform
 import re
@@ -38,7 +39,7 @@ def environment_of(torch: Any = None, driver: str | None = None, root: Path = RO
         driver=driver,
         cpu=_cpu_model(root),
         cpus=float(os.cpu_count() or 1),
-        cpus_allowed=float(allowed_cpus()),
+        cpus_allowed=float(allowed_cpus(root)),
         memory=memory["MemTotal"],
         memory_available=memory["MemAvailable"],
         last_level_cache=last_level_cache(root),
@@ -64,11 +65,11 @@ def flags_of(now: Environment, before: Environment | None = None) -> tuple[str, 
     return tuple(name for name, holds in found.items() if holds)
 
 
-def allowed_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def allowed_cpus(root: Path = ROOT) -> int:
+    """Return how many CPUs this process may use, by its affinity and by its cgroup's quota."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cgroup_cpus(root)
+    return count if quota is None else max(1, min(count, math.ceil(quota)))
 
 
 def memory_info(root: Path = ROOT) -> dict[str, float]:
@@ -109,12 +110,42 @@ def numa_nodes(root: Path = ROOT) -> tuple[NumaNode, ...]:
 
 
 def cgroup_memory(root: Path = ROOT) -> float | None:
-    """Return the memory limit of this process's cgroup [byte]; None where there is none."""
-    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = _text(root / name)
-        if text.isdigit() and int(text) < NO_LIMIT:
-            return float(text)
-    return None
+    """Return the least memory limit of this process's cgroup and of those above it [byte]; None for none."""
+    found = [
+        float(text)
+        for controller, name in (("", "memory.max"), ("memory", "memory.limit_in_bytes"))
+        for folder in _cgroups(root, controller)
+        if (text := _text(folder / name)).isdigit() and int(text) < NO_LIMIT
+    ]
+    return min(found, default=None)
+
+
+def cgroup_cpus(root: Path = ROOT) -> float | None:
+    """Return how many CPUs' time the cgroup of this process may use, such as 1.5; None without a quota."""
+    pairs = [_text(folder / "cpu.max").split() for folder in _cgroups(root, "")]
+    pairs += [
+        [_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")]
+        for folder in _cgroups(root, "cpu")
+    ]
+    found = [
+        int(pair[0]) / int(pair[1])
+        for pair in pairs
+        if len(pair) == 2 and all(part.isdigit() and int(part) > 0 for part in pair)
+    ]
+    return min(found, default=None)
+
+
+def _cgroups(root: Path, controller: str) -> list[Path]:
+    """Return the folders of this process's cgroup and of those above it; version 2 has no controller."""
+    base = root / "sys/fs/cgroup"
+    own = ""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controller in controllers.split(","):
+            own = path.strip("/")
+    base = base / controller if controller else base
+    place = base / own if own and ".." not in own.split("/") else base
+    return [place, *(above for above in place.parents if above == base or base in above.parents)]
 
 
 def _kernel_version() -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.probe.scalars import Bytes, BytesPerSecond, Count, Seconds, Share
-from kvcalc.probe.statistics import DRIFT, NO_DRIFT, Drift, Summary, t_quantile
+from kvcalc.probe.statistics import DRIFT, NO_DRIFT, ORDER_SAMPLES, Drift, Summary, t_quantile
 from kvcalc.records import record
 
 LEAST_RUNGS = 5
@@ -148,8 +148,12 @@ def _judged(
     reason = _objection(size, time, line, flags, bound)
     ends = _ends(line)
     low, high = ends if ends else (math.nan, math.nan)
+    if bound is not None and bandwidth > bound:
+        # The limit is a nominal one: what lies within the slack above it may be as far below.
+        flags.append("cut_to_bound")
+        bandwidth, low = bound, min(low, bound / BOUND_SLACK)
     if bound is not None:
-        bandwidth, low, high = min(bandwidth, bound), min(low, bound), min(high, bound)
+        high = min(high, bound)
     t0_known = line.t0 > 0 and line.t0_half <= WIDEST * line.t0
     if reason:
         return _refused(reason, flags, bound, line, pieces, _theil_sen(size, time))
@@ -188,6 +192,9 @@ def _flags(used: Sequence[Rung], common: Drift) -> list[str]:
 def _too_little(used: Sequence[Rung]) -> str:
     if len(used) < LEAST_RUNGS:
         return f"{len(used)} sizes are too few for a line; it takes {LEAST_RUNGS}"
+    fewest = min(float(rung.time.n) for rung in used)
+    if fewest < ORDER_SAMPLES:
+        return f"{fewest:g} samples of a size are too few to see two groups in; a line takes {ORDER_SAMPLES}"
     span = float(used[-1].size / used[0].size)
     if span < LEAST_SPAN:
         return f"the sizes span a factor of {span:.3g}; a line takes {LEAST_SPAN:g}"

@@ -31,6 +31,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "two_piece": Flag("warn", "small and large copies take different paths; no single line holds"),
         "capped": Flag("warn", "the rate stops growing at a cap"),
         "implausible": Flag("fail", "faster than the link or memory physically is; not used"),
+        "cut_to_bound": Flag("note", "the line lies up to 3 % above the link's limit, and is cut to it"),
         "verification": Flag("fail", "bytes arrived that are not those that were sent; not used"),
         "cache_hit": Flag("fail", "faster than the drive: the operating system's cache answered"),
         # device and link
@@ -51,7 +52,9 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "unified": Flag("warn", "CPU and device share one memory: moving KV to the host frees nothing"),
         # host
         "wsl": Flag("warn", "WSL2: little memory can be pinned, and the driver charges it to the GPU"),
-        "memlock": Flag("warn", "RLIMIT_MEMLOCK is low: pinning large pools will fail"),
+        "memlock": Flag(
+            "warn", "RLIMIT_MEMLOCK is low: what registers memory by it, such as RDMA, fails on large pools"
+        ),
         "cgroup_limit": Flag("note", "a cgroup limits the memory or the CPUs of this process"),
         "memory_grows": Flag("note", "the total of memory changed while it was measured, as balloons do"),
         "numa_remote": Flag("note", "host memory lies on a node that is not the device's"),
@@ -60,6 +63,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         # disk
         "small_file": Flag("note", "the file is smaller than 8 GiB, which a large drive cache may hold"),
         "buffered": Flag("fail", "no direct I/O: the figure is of the operating system's cache"),
+        "cpu_bound": Flag("note", "as many reads a second as this program can start: the drive may do more"),
         "virtual_disk": Flag("note", "a virtual disk: its rate may be capped or shared"),
     }
 )

@@ -26,6 +26,7 @@ from kvcalc.probe.profile_entries import (
     rate_text,
     time_text,
 )
+from kvcalc.probe.profile_host import memory_entry, threads_of
 from kvcalc.probe.results import DeviceFacts, Measurement, ProbeResult, SeriesFit
 from kvcalc.probe.session import usable
 from kvcalc.profiles import Hardware, Link
@@ -115,8 +116,10 @@ class _Writer:
         traffic, peak = self._best("host.copy."), self._row("compute.fp32")
         if traffic is None:
             raise ProfileError("no profile: the copy of host memory was not measured (test M1)")
-        capacity = self._said(f"{int(environment.memory)} B", "nominal", "as the kernel reports it")
-        copied = self._measured(traffic, scale=0.5, note="bytes copied once, by all threads together")
+        if peak is None:
+            raise ProfileError("no profile: products of matrices by the CPU were not measured (test M1)")
+        capacity = memory_entry(self.result.machine.environment)
+        copied = self._measured(traffic, scale=0.5, note=f"half of it: {threads_of(traffic)}")
         via = {"via": "host memory", "bandwidth": copied}
         nominal = self._measured(traffic, note="read and written together: no copy is faster")
         nominal["kind"] = "derived"
@@ -131,7 +134,7 @@ class _Writer:
         device: Entry = {
             "capacity": capacity,
             "marketed_capacity": {**capacity, "note": "no name plate is known"},
-            "bandwidth": self._measured(traffic, note="memcpy by all threads, bytes read and written"),
+            "bandwidth": self._measured(traffic, note=threads_of(traffic)),
             "flops": self._flops(peak),
             "unified": True,
         }
@@ -189,9 +192,13 @@ class _Writer:
         if rate is None and base is None and inside is not None:
             rate = self._measured(inside, scale=0.5, note="one memory: bytes copied once")
         if rate is None and base is None:
-            raise ProfileError(
-                f"no profile: copies {direction} from pinned memory were not measured (test H1)"
+            seen = any(row.series == f"{direction}.pinned" for row in self.result.measurements)
+            why = (
+                "are no measurement: too fast for the link, or wrong"
+                if seen
+                else "were not measured (test H1)"
             )
+            raise ProfileError(f"no profile: copies {direction} from pinned memory {why}")
         link = device.link
         nominal = self._quoted(f"{section}.nominal")
         if link.bound is not None and nominal is None:
@@ -252,11 +259,8 @@ class _Writer:
         traffic = self._best("host.copy.")
         if traffic is None:
             return {}
-        capacity = self._said(
-            f"{int(self.result.machine.environment.memory)} B", "nominal", "as the kernel reports it"
-        )
-        bandwidth = self._measured(traffic, note="memcpy by threads, bytes read and written")
-        return {"host": {"capacity": capacity, "bandwidth": bandwidth}}
+        bandwidth = self._measured(traffic, note=threads_of(traffic))
+        return {"host": {"capacity": memory_entry(self.result.machine.environment), "bandwidth": bandwidth}}
 
     def _storage(self) -> Entry:
         reads = disk_reads(self.result.measurements)

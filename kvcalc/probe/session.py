@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Any
 
-from kvcalc.probe.backends.protocol import Accelerator
+from kvcalc.probe.backends.protocol import Accelerator, UnavailableError
 from kvcalc.probe.fit import Fit
 from kvcalc.probe.options import Options
 from kvcalc.probe.results import DiskFacts, Environment, Measurement, PieceOfFit, SeriesFit, TestRun
@@ -32,6 +32,7 @@ class Session:
     tests: list[TestRun] = field(default_factory=list)
     disk: DiskFacts | None = None
     until: float = float("inf")  # of the running test, by this module's clock
+    deadline: float = float("inf")  # of all tests together
 
     @property
     def device(self) -> Accelerator:
@@ -51,6 +52,21 @@ class Session:
     def left(self) -> float:
         """Return the time that the running test still has [second]."""
         return self.until - monotonic()
+
+    def prepared(self, seconds: float) -> None:
+        """Do not count what a test took to prepare, such as to write a file, against its own time."""
+        self.until = min(self.until + seconds, self.deadline)
+
+    def in_time(self) -> None:
+        """Refuse to go on where the time of all tests is used up.
+
+        Raises
+        ------
+        UnavailableError
+            If it is.
+        """
+        if monotonic() > self.deadline:
+            raise UnavailableError("the time was used up before anything was measured")
 
     def host_memory(self, wanted: int) -> int:
         """Return so many bytes, or a tenth of the available memory where that is less; a power of two."""

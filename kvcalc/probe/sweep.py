@@ -6,7 +6,7 @@ one that is slow at large sizes.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from kvcalc.probe.fit import BOUND_SLACK, Fit, Rung, fit_of
 from kvcalc.probe.results import Measurement
@@ -169,7 +169,15 @@ def series_of(series: Series, taken: Sequence[Taken]) -> tuple[list[Measurement]
         _measurement(series, one, summary, bad, t0)
         for one, summary, bad in zip(taken, summaries, spoiled, strict=True)
     ]
-    return rows, fit
+    beyond = any("implausible" in row.flags for row in rows) or (
+        fit is not None and "implausible" in fit.flags
+    )
+    # Whatever made one size too fast, a wrong clock or copies that were not made, spoils the others too.
+    return [_flagged(row, "implausible") for row in rows] if beyond else rows, fit
+
+
+def _flagged(row: Measurement, flag: str) -> Measurement:
+    return row if flag in row.flags else replace(row, flags=(*row.flags, flag))
 
 
 def _measurement(

@@ -1,33 +1,48 @@
 """`kvcalc replay`: a trace, capacities, policies and semantics in; rows, the curve and what they say out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
 from kvcalc.bodies import public
 from kvcalc.errors import SettingsError
 from kvcalc.records import record
-from kvcalc.replay import answers, tenants, tiers
-from kvcalc.replay.asked import Asked, asked_in_python
+from kvcalc.replay import answers
+from kvcalc.replay.asked import Asked, refuse_unknown, tier_in_python, usual_write, whole_number
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.cells import Cell, cells_of
 from kvcalc.replay.curve import Curve, curve_of
 from kvcalc.replay.depths import depths_of, is_stack, why_no_curve
 from kvcalc.replay.grid import Told, run_grid
+from kvcalc.replay.options import USUAL, Options
 from kvcalc.replay.outcome import Outcome
 from kvcalc.replay.policies import BELADY, LRU
 from kvcalc.replay.results import ReplayLoad, ReplayResult, ReplayRow
 from kvcalc.replay.rows import Ruler
-from kvcalc.replay.semantics import MEANINGS, TIME
+from kvcalc.replay.semantics import (
+    ATOMIC,
+    IGNORED,
+    KEEP,
+    MEANINGS,
+    PREFIX,
+    TAIL,
+    TIME,
+    TOKEN,
+    TRUNCATE,
+    Semantics,
+)
 from kvcalc.replay.stream import Stream, in_time, stream_of
+from kvcalc.replay.tenants import MEANINGS as QUOTA_MEANINGS
 from kvcalc.replay.tenants import SHARED
+from kvcalc.replay.tiers import INCLUSIVE
+from kvcalc.replay.tiers import MEANINGS as TIER_MEANINGS
 from kvcalc.replay.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from kvcalc.replay.sampling import Sample
 
@@ -52,8 +67,28 @@ def replay_trace(
     *,
     bytes_per_token: float | None = None,
     sizing: Sizing | None = None,
+    touch: str = TAIL,
+    oversize: str = TRUNCATE,
+    weight: str = TOKEN,
+    partial_block: str = KEEP,
+    output: str = IGNORED,
+    warmup: float = 0.0,
+    lookup: str = ATOMIC,
+    order: str = TIME,
+    hits: str = PREFIX,
+    tiers: "Sequence[str | tuple[str, int | str]]" = (),
+    inclusion: str = INCLUSIVE,
+    write: str | None = None,
+    quota: str = SHARED,
+    shares: Mapping[str, float] | None = None,
+    options: Options = USUAL,
+    refine: int | None = None,
+    shared_prefix: int = 0,
+    sample: int | None = None,
+    workers: int | None = 1,
+    scheduler: str | None = None,
     told: Told | None = None,
-    **said: Any,  # noqa: ANN401 - any switch of the semantics or field of `Asked`
+    **unknown: Never,
 ) -> ReplayResult:
     """Answer what finite caches really hit on a trace of requests.
 
@@ -63,9 +98,20 @@ def replay_trace(
     capacities : texts with units, or numbers of blocks; shares of all blocks when empty
     policies : names of policies beside FIFO, LRU, Belady and infinite, which are always there
     bytes_per_token : KV of one token, for capacities in bytes; or `sizing`, of a model's own layout
+    touch, oversize, weight, partial_block, output, warmup, lookup, order, hits : what a hit means, the
+        switches of `kvcalc.replay.semantics.Semantics`
+    tiers : slower ones, the fastest first: ``("dram", "512 GB")`` or ``"dram=512 GB"``
+    inclusion, write : of the tiers; `write` is write_through, for exclusive tiers write_back
+    quota, shares : how tenants share the cache, and the part of each by name; equal parts without any
+    options : what single policies take beside the trace
+    refine, shared_prefix : tokens of finer blocks to split those of the trace into, and of the prefix that
+        all requests share
+    sample : blocks to follow at most, chosen by hash
+    workers : processes to use, None for as many as there is work for; above 1 a script must stand under
+        ``if __name__ == "__main__"``
+    scheduler : address of a Dask scheduler, whose workers are used instead
     told : called as cells of the grid are done
-    said : switches of the semantics, such as ``touch="head"``, and what `kvcalc.replay.asked.Asked` has;
-        with `workers` above 1 a script must stand under ``if __name__ == "__main__"``
+    unknown : nothing; what is said elsewhere is refused with where
 
     Examples
     --------
@@ -74,17 +120,39 @@ def replay_trace(
     >>> [(row.policy, row.hit_blocks) for row in result.rows]
     [('fifo', 3), ('lru', 3), ('belady', 3), ('infinite', 3)]
     """
-    if isinstance(trace, str):
-        from kvcalc.replay.readers import read_trace
-
-        trace = read_trace(trace)
-    if sizing is None and bytes_per_token is not None:
-        block = said.get("refine") or trace.block_tokens  # of finer blocks, where they are asked for
-        sizing = PerBlock(bytes_per_token * (block or 1))
-    asked = replace(
-        asked_in_python(said), capacities=tuple(capacities), policies=tuple(policies), sizing=sizing
+    refuse_unknown(unknown, replay_trace)
+    found = _read(trace)
+    asked = Asked(
+        capacities=tuple(capacities),
+        policies=tuple(policies),
+        semantics=Semantics(touch, oversize, weight, partial_block, output, warmup, lookup, order, hits),
+        sizing=sizing or _per_token(bytes_per_token, refine or found.block_tokens),
+        tiers=tuple(map(tier_in_python, tiers)),
+        inclusion=inclusion,
+        write=write or usual_write(inclusion),
+        quota=quota,
+        shares=dict(shares or {}),
+        options=options,
+        refine=whole_number("refine", refine),
+        shared_prefix=whole_number("shared_prefix", shared_prefix),
+        sample=whole_number("sample", sample),
+        workers=whole_number("workers", workers),
+        scheduler=scheduler,
     )
-    return answer(trace, asked, told)[0]
+    return answer(found, asked, told)[0]
+
+
+def _read(trace: "Trace | str") -> Trace:
+    if not isinstance(trace, str):
+        return trace
+    from kvcalc.replay.readers import read_trace
+
+    return read_trace(trace)
+
+
+def _per_token(size: float | None, block: int) -> Sizing | None:
+    """Return the sizes of blocks (of one token where blocks differ) whose tokens take so many bytes."""
+    return None if size is None else PerBlock(size * (block or 1))
 
 
 def answer(trace: Trace, asked: Asked, told: Told | None = None) -> tuple[ReplayResult, Replayed]:
@@ -262,7 +330,7 @@ def _assumptions(asked: Asked) -> tuple[str, ...]:
 def _beside(asked: Asked) -> "Iterator[tuple[str, str, Mapping[str, str]]]":
     """Yield the switches of tiers and quotas, where there are any, with what their words mean."""
     if asked.tiers:
-        yield "inclusion", asked.inclusion, tiers.MEANINGS["inclusion"]
-        yield "write", asked.write, tiers.MEANINGS["write"]
+        yield "inclusion", asked.inclusion, TIER_MEANINGS["inclusion"]
+        yield "write", asked.write, TIER_MEANINGS["write"]
     if asked.quota != SHARED:
-        yield "quota", asked.quota, tenants.MEANINGS
+        yield "quota", asked.quota, QUOTA_MEANINGS

@@ -1,12 +1,15 @@
 """What a replay is asked beside its trace."""
 
-from dataclasses import field, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from inspect import signature
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.records import record
 from kvcalc.replay.capacities import Sizing
-from kvcalc.replay.options import Options
+from kvcalc.replay.options import USUAL, Options
 from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.tenants import SHARED
 from kvcalc.replay.tiers import EXCLUSIVE, INCLUSIVE, WRITE_BACK, WRITE_THROUGH
@@ -31,7 +34,7 @@ class Asked:
     write: str = WRITE_THROUGH
     quota: str = SHARED
     shares: dict[str, float] = field(default_factory=dict)  # of the cache, by tenant; equal ones when empty
-    options: Options = Options()  # of single policies
+    options: Options = USUAL  # of single policies
     refine: int | None = None  # tokens of finer blocks to split the trace's into [token]
     shared_prefix: int = 0  # tokens that all requests share, for `refine` [token]
     sample: int | None = None  # requests' blocks to follow at most, chosen by hash
@@ -40,28 +43,32 @@ class Asked:
     machine: "Machine | None" = None  # a model on a machine, for what hits do there
 
 
-KEYWORDS = tuple(item.name for item in fields(Asked) if item.name != "semantics")
-"""Keywords of a replay beside the switches of its semantics."""
 READING = ("dialect", "skip_broken", "trace_block", "session_every", "time_unit")
 """Options of the command line that are of the file."""
 MACHINE = ("model", "on", "set")
 """Options of the command line that name a model and a machine."""
 
-
-def asked_in_python(said: dict[str, Any]) -> Asked:
-    """Return what the keywords of `replay_trace` ask, each checked; unknown ones are refused."""
-    own = {name: said.pop(name) for name in tuple(said) if name in Asked.__dataclass_fields__}
-    for name, least in (("refine", 1), ("shared_prefix", 0), ("sample", 1), ("workers", 1)):
-        value = own.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise SettingsError(f"{name}: expected a whole number from {least} on, got {value!r:.60}")
-    own["tiers"] = tuple(_tier(one) for one in own.get("tiers", ()))
-    if own.get("inclusion") == EXCLUSIVE:
-        own.setdefault("write", WRITE_BACK)
-    return Asked(**{"semantics": semantics_of(said), **own})
+LEAST: Mapping[str, int] = MappingProxyType({"refine": 1, "shared_prefix": 0, "sample": 1, "workers": 1})
+"""Whole numbers that a replay takes -> the least that makes sense: of tokens, blocks or processes."""
 
 
-def _tier(said: object) -> tuple[str, int | str]:
+def usual_write(inclusion: str) -> str:
+    """Return when a block goes to the next tier where nobody said it."""
+    return WRITE_BACK if inclusion == EXCLUSIVE else WRITE_THROUGH
+
+
+Whole = TypeVar("Whole", bound=int | None)
+
+
+def whole_number(name: str, value: Whole) -> Whole:
+    """Return one of the numbers in `LEAST`, or raise SettingsError where it is none."""
+    least = LEAST[name]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise SettingsError(f"{name}: expected a whole number from {least} on, got {value!r:.60}")
+    return value
+
+
+def tier_in_python(said: object) -> tuple[str, int | str]:
     """Return a tier from its name and size, or from a text such as 'dram=512 GB'."""
     if isinstance(said, str) and said.partition("=")[2].strip():
         name, _, size = said.partition("=")
@@ -69,6 +76,13 @@ def _tier(said: object) -> tuple[str, int | str]:
     if isinstance(said, (tuple, list)) and len(said) == 2 and isinstance(said[0], str):
         return said[0], said[1]
     raise SettingsError(f"tiers: {said!r:.60} is no tier; write ('dram', '512 GB') or 'dram=512 GB'")
+
+
+def refuse_unknown(said: Mapping[str, object], function: Callable[..., object]) -> None:
+    """Refuse keywords that a function does not have, with where to say them or the nearest one it has."""
+    for name in said:
+        known = tuple(signature(function).parameters)
+        raise SettingsError(f"{name}: {_elsewhere(name) or 'unknown switch' + did_you_mean(name, known)}")
 
 
 def _elsewhere(name: str) -> str | None:
@@ -80,15 +94,3 @@ def _elsewhere(name: str) -> str | None:
     if name in MACHINE:
         return "pass sizing or bytes_per_token, or use `kvcalc replay`, which knows models and machines"
     return None
-
-
-def semantics_of(said: dict[str, Any]) -> Semantics:
-    """Return semantics from switches by name; unknown ones are refused."""
-    known = tuple(item.name for item in fields(Semantics))
-    for name in said:
-        if name not in known:
-            elsewhere = _elsewhere(name)
-            if elsewhere is not None:
-                raise SettingsError(f"{name}: {elsewhere}")
-            raise SettingsError(f"{name}: unknown switch{did_you_mean(name, known + KEYWORDS)}")
-    return Semantics(**said)

@@ -6,14 +6,14 @@ from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.records import record
 from kvcalc.replay.asked import Asked
 from kvcalc.replay.capacities import Capacity, capacity_of
-from kvcalc.replay.policies import ALWAYS, BELADY, INFINITE, LRU, policy
+from kvcalc.replay.policies import ALWAYS, BOUNDS, INFINITE, LRU, policy
 from kvcalc.replay.tasks import Task
 from kvcalc.replay.tenants import MODES, SHARED, Quotas, parts_of
 from kvcalc.replay.tiers import EXCLUSIVE, Stack
 from kvcalc.replay.trace import Trace
 
 DEFAULT_SHARES = (1, 5, 10, 25, 50)
-"""Capacities where none is asked for, in percent of all different blocks of the trace."""
+"""Capacities where none is asked for, in percent of all different blocks of the trace [1]; chosen."""
 
 
 @record
@@ -60,8 +60,8 @@ def policies_of(asked: Asked) -> tuple[str, ...]:
     """Return the policies in the order of the rows: the usual ones, those asked for, the bounds."""
     for name in asked.policies:
         policy(name)
-    usual = [name for name in ALWAYS if name not in (BELADY, INFINITE)]
-    return tuple(dict.fromkeys([*usual, *(p for p in asked.policies if p not in ALWAYS), BELADY, INFINITE]))
+    usual = [name for name in ALWAYS if name not in BOUNDS]
+    return tuple(dict.fromkeys([*usual, *(p for p in asked.policies if p not in ALWAYS), *BOUNDS]))
 
 
 def _stack(size: Capacity, trace: Trace, asked: Asked) -> Stack | None:

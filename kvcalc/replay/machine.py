@@ -21,6 +21,7 @@ from kvcalc.replay.serving import Service
 from kvcalc.replay.sizing import ModelSizing, sized
 from kvcalc.replay.trace import Trace
 from kvcalc.scenario import Scenario
+from kvcalc.wording import said_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,8 +134,8 @@ def _cached_pool(asked: Scenario, speed: Speed, sizing: ModelSizing, book: Noteb
     generated = running * float(layout.reserved(whole) - layout.reserved(prompt))
     free = max(0.0, per_gpu - generated)
     book.assume(
-        f"the GPUs cache prompts in {free / 1e9:.4g} GB each, {free * sizing.gpus / 1e9:.4g} GB in all: "
-        f"the KV pool of {per_gpu / 1e9:.4g} GB without what {running:g} running sequences generate "
+        f"the GPUs cache prompts in {said_size(free)} each, {said_size(free * sizing.gpus)} in all: "
+        f"the KV pool of {said_size(per_gpu)} without what {running:g} running sequences generate "
         "(--concurrency)"
     )
     return free * sizing.gpus

@@ -19,3 +19,7 @@ class Options:
     rules: Rules = Rules()
     priorities: Mapping[str, float] = field(default_factory=dict)  # by tenant; 0 for the others
     cost_doubles_at: float = COST_DOUBLES_AT
+
+
+USUAL = Options()
+"""What policies take where nothing is said."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvcalc.records import record
-from kvcalc.replay.semantics import Semantics
+from kvcalc.replay.semantics import BYPASS, TRUNCATE, Semantics
 from kvcalc.replay.stream import Stream
 
 if TYPE_CHECKING:
@@ -82,12 +82,24 @@ def whole_blocks(stream: Stream, sizes: "NDArray[np.int64]") -> "NDArray[np.int6
 
 
 def kept(stream: Stream, case: Case) -> "NDArray[np.int64]":
-    """Return what each request leaves in the cache, which is the head of one that is too long."""
-    from kvcalc.replay.semantics import BYPASS, TRUNCATE
+    """Return what of each request goes into the cache, head first: the rule of those that are too long.
 
+    Truncated ones leave as much of their head as fits, those that bypass the cache nothing; the others go
+    through it whole, and pinning decides only as their blocks come.  In blocks, or in tokens where blocks
+    differ.
+    """
     sizes = stream.sizes
     if case.semantics.oversize == TRUNCATE:
         return np.minimum(sizes, case.capacity)
     if case.semantics.oversize == BYPASS:
         return np.where(sizes > case.capacity, 0, sizes)
     return sizes
+
+
+def kept_blocks(stream: Stream, case: Case) -> "NDArray[np.int64]":
+    """Return how many blocks of each request, head first, go into the cache."""
+    room = kept(stream, case)
+    if stream.trace.block_weight is None:
+        return room
+    whole = (room > 0) | (room == stream.sizes)  # a block may have no tokens
+    return np.where(whole, whole_blocks(stream, room), 0)

@@ -1,5 +1,6 @@
 """`kvcalc plan --trace`: a plan whose hit rate is what its own capacities hit on a trace of requests."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from kvcalc.replay.semantics import Semantics
 from kvcalc.replay.serving import Service
 from kvcalc.replay.serving_results import GPU
 from kvcalc.replay.stream import Stream, stream_of
+from kvcalc.replay.trace import Trace
 from kvcalc.results import PlanResult
 from kvcalc.trace_results import ALL, BEYOND, NOTHING, HitChoice, TraceHits, TraceLevel
 
@@ -33,11 +35,13 @@ NEGLIGIBLE = 1e-3
 """Share of the input below which what a tier adds to the hits is not worth it [1]."""
 
 
-def plan_with_trace(question: Question, path: str) -> tuple[PlanResult, tuple[Call, ...]]:
+def plan_with_trace(
+    question: Question, path: str, read: Callable[[str], Trace] = read_trace
+) -> tuple[PlanResult, tuple[Call, ...]]:
     """Answer a plan for the load of a trace, with the hits of its own pool and tiers, and the formulas.
 
-    What the question says of the load itself takes precedence over the trace; what it says of hits is
-    shown beside what the trace gives.
+    `read` reads the trace, as the user says that it is to be read.  What the question says of the load
+    itself takes precedence over the trace; what it says of hits is shown beside what the trace gives.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def plan_with_trace(question: Question, path: str) -> tuple[PlanResult, tuple[Ca
     asked = with_file(question)
     if asked.hardware is None:
         raise SettingsError("--trace: needs a machine, whose capacities are replayed; add --on")
-    trace = read_trace(path)
+    trace = read(path)
     loaded = under_load(asked, trace)
     machine = machine_of(loaded, trace)
     found = _replayed(machine)
@@ -108,7 +112,11 @@ def _choice(result: PlanResult, source: str) -> HitChoice:
     cached, prompt = inputs["cached"], inputs["prompt"]
     hit = 1.0 if cached is None else float(cached) / float(prompt)
     rate = float(inputs["hit_rate"])
-    verdicts = tuple(f"{row.tier}: {row.verdict}" for row in result.offload if row.mode == PREFIX_STORE)
+    verdicts = tuple(
+        f"{row.tier}: {'adds_nothing' if row.adds_nothing else row.verdict}"
+        for row in result.offload
+        if row.mode == PREFIX_STORE
+    )
     return HitChoice(source, hit, rate, hit * rate, verdicts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kvcalc.catalog.scenarios import Question, Said, tier_option
 from kvcalc.errors import KvcalcError, SettingsError, UnitError
 from kvcalc.records import record
-from kvcalc.replay.asked import Asked
+from kvcalc.replay.asked import Asked, usual_write
 from kvcalc.replay.capacities import PerBlock, Sizing
 from kvcalc.replay.machine import Machine, machine_of
 from kvcalc.replay.options import Options
@@ -16,9 +16,9 @@ from kvcalc.replay.refine import refined
 from kvcalc.replay.semantics import TIME, WORDS, Semantics
 from kvcalc.replay.serving_results import GPU
 from kvcalc.replay.stream import in_time
-from kvcalc.replay.tiers import EXCLUSIVE, WRITE_BACK, WRITE_THROUGH
 from kvcalc.replay.trace import Trace
 from kvcalc.units import to_base, to_tokens
+from kvcalc.wording import said_size
 
 MEGABYTE = 1e6
 """To which a machine's own pool is rounded down where it is the capacity [byte]."""
@@ -112,11 +112,10 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
     if machine is not None and machine.pool is not None and not capacities:
         if machine.pool < machine.sizing.bytes_of(1):
             raise SettingsError(
-                f"--on: the KV pool that is left beside the weights has {machine.pool / 1e9:.4g} GB, which "
+                f"--on: the KV pool that is left beside the weights has {said_size(machine.pool)}, which "
                 "holds no block: the model does not fit; name a larger machine, more GPUs, or a --capacity"
             )
         capacities = (f"{math.floor(machine.pool / MEGABYTE) / 1e3:g} GB",)
-    usual = WRITE_BACK if words.inclusion == EXCLUSIVE else WRITE_THROUGH
     return Asked(
         capacities=capacities,
         fastest=GPU if machine is not None and machine.speed is not None else "cache",
@@ -126,7 +125,7 @@ def asked_of(words: Words, trace: Trace, machine: Machine | None = None) -> Aske
         sizing=sizing,
         tiers=tuple(_tier(text, machine) for text in words.tiers),
         inclusion=words.inclusion,
-        write=words.write or usual,
+        write=words.write or usual_write(words.inclusion),
         quota=words.quota,
         shares=_shares(words.tenant_quotas),
         options=own,

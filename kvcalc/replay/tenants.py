@@ -19,6 +19,7 @@ from kvcalc.replay.policies.uniform import require_one_size
 from kvcalc.replay.semantics import ATOMIC, PREFIX, TAIL
 from kvcalc.replay.stream import Stream, take
 from kvcalc.replay.trace import NOWHERE, Trace
+from kvcalc.wording import counted
 
 SHARED, FLOOR, HARD = "shared", "floor", "hard"
 MODES = (SHARED, FLOOR, HARD)
@@ -53,7 +54,7 @@ def parts_of(trace: Trace, capacity: int, shares: "dict[str, float] | None" = No
     nameless = int((trace.tenant == NOWHERE).sum())
     if nameless:
         raise SettingsError(
-            f"--quota: {nameless} requests of {trace.name} name no tenant, and so have no quota"
+            f"--quota: {counted(nameless, 'request')} of {trace.name} without a tenant and so without quota"
         )
     if not shares:
         return tuple(capacity // len(trace.tenants) for _ in trace.tenants)

@@ -4,10 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
+from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.profiles import Kind
 from kvcalc.results import Source
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,14 @@ def data_of(name: str) -> Mapping[str, Any]:
     """Return the content of a data file of this package."""
     found: Mapping[str, Any] = json.loads((files(__package__) / name).read_text(encoding="utf-8"))
     return found
+
+
+def named(known: Mapping[str, T], name: str, what: str) -> T:
+    """Return what has this name, or raise SettingsError with the nearest one there is."""
+    if name not in known:
+        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
+        raise SettingsError(f"unknown {what} {name!r}{hint}")
+    return known[name]
 
 
 def figures_of(

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from kvcalc.errors import SettingsError, did_you_mean
-from kvcalc.tiers.figures import Figure, data_of, figures_of
+from kvcalc.tiers.figures import Figure, data_of, figures_of, named
 
 _FIGURES = (
     *("latency", "iops", "drive_bandwidth", "queue_depth", "streams"),
@@ -74,11 +73,7 @@ def tier_kind(name: str) -> TierKind:
     SettingsError
         If there is none of this name.
     """
-    known = tier_kinds()
-    if name not in known:
-        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
-        raise SettingsError(f"unknown kind of tier {name!r}{hint}")
-    return known[name]
+    return named(tier_kinds(), name, "kind of tier")
 
 
 def kind_called(name: str) -> TierKind | None:

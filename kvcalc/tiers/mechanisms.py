@@ -9,10 +9,9 @@ from dataclasses import field, replace
 from functools import cache
 from typing import Any, Literal
 
-from kvcalc.errors import SettingsError, did_you_mean
 from kvcalc.profiles import Hardware
 from kvcalc.records import record
-from kvcalc.tiers.figures import Figure, data_of, figures_of
+from kvcalc.tiers.figures import Figure, data_of, figures_of, named
 
 PLAIN = "plain"
 """The mechanism that moves bytes at the bandwidth as stated."""
@@ -20,11 +19,12 @@ PLAIN = "plain"
 PER_PIECE = "host_to_device.per_piece"
 """Key of a hardware profile that holds what one of many small copies costs on that machine."""
 
-PieceRule = Literal["block", "layer", "chunk", "slice", "whole"]
+PieceRule = Literal["block", "layer", "page", "chunk", "slice", "whole"]
 """What one piece is.
 
 block: a block of the engine's pool over all layers of a rank.  layer: one tensor of one layer in such
-a block.  chunk: so many tokens of all layers.  slice: so many bytes.  whole: everything at once.
+a block.  page: one tensor of one layer in a page of SGLang, be it one token.  chunk: so many tokens of
+all layers.  slice: so many bytes.  whole: everything at once.
 """
 
 Layerwise = Literal["never", "optional", "always"]
@@ -66,6 +66,7 @@ class Mechanism:
     then: str | None = None  # mechanism of the second hop, from host memory, once all has arrived there
     store: str | None = None  # write_through, selective or write_back
     inclusive: bool = False  # the tier also holds what the GPU still has
+    one_copy: bool = False  # releases that can keep what all ranks hold alike once in the tier
     call_each: bool = False  # each piece is a copy with a call of its own, whose time a probe measures
     layerwise: Layerwise = "never"
     default_for: Mapping[str, Any] = field(default_factory=dict)  # engine, tiers and vendors
@@ -104,11 +105,7 @@ def mechanism(name: str) -> Mechanism:
     SettingsError
         If there is none of this name.
     """
-    known = mechanisms()
-    if name not in known:
-        hint = did_you_mean(name, list(known)) or f"; known are {', '.join(known)}"
-        raise SettingsError(f"unknown mechanism {name!r}{hint}")
-    return known[name]
+    return named(mechanisms(), name, "mechanism")
 
 
 def default_mechanism(engine: str, tier: str | None, hardware: Hardware) -> Mechanism:
@@ -132,6 +129,7 @@ def _mechanism(entry: Mapping[str, Any], sources: Mapping[str, Any]) -> Mechanis
         "store",
         "inclusive",
         "call_each",
+        "one_copy",
     )
     return Mechanism(
         **{name: entry[name] for name in (*same, "layerwise", "default_for") if name in entry},

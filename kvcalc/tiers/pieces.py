@@ -26,6 +26,8 @@ def piece_bytes(mechanism: Mechanism, layout: Layout) -> float:
         return blocks * block_bytes(layout)
     if mechanism.piece == "layer":
         return layer_bytes(layout)
+    if mechanism.piece == "page":
+        return layer_bytes(layout) * page_tokens(layout) / block_tokens(layout)
     if mechanism.piece == "chunk" and mechanism.chunk_tokens is not None:
         return mechanism.chunk_tokens * layout.bytes_per_token_per_gpu
     if mechanism.piece == "slice" and mechanism.slice_bytes is not None:
@@ -37,6 +39,12 @@ def block_tokens(layout: Layout) -> int:
     """Return the tokens of a block, as the engine has it or as `BLOCK_TOKENS`."""
     found = layout.pool(0.0).block_tokens
     return found if found is not None and found > 1 else layout.settings.block_size or BLOCK_TOKENS
+
+
+def page_tokens(layout: Layout) -> int:
+    """Return the tokens of a page of SGLang: one, where nobody asks for more."""
+    settings = layout.settings
+    return settings.page_size or settings.block_size or int(layout.pool(0.0).block_tokens or 1)
 
 
 def block_bytes(layout: Layout) -> float:

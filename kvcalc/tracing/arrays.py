@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from kvcalc.tracing.builtin import Float, _isfinite
+from kvcalc.tracing.current import current
 from kvcalc.tracing.number import Traced, node_of, plain
 from kvcalc.tracing.operations import choose, negate, operate, truth
-from kvcalc.tracing.trace import TRACE
 
 
 def _is_traced(value: Any) -> bool:
@@ -21,7 +21,7 @@ def _elementwise(op: str, own: Callable[..., Any]) -> Callable[..., Any]:
         if not any(map(_is_traced, values)):
             return own(*values)
         if any(getattr(value, "ndim", 0) for value in values):
-            raise TRACE.stop("a table of numbers does not follow the inputs")
+            raise current().stop("a table of numbers does not follow the inputs")
         return plain(operate(op, *map(node_of, values)))
 
     return found
@@ -31,10 +31,10 @@ def _where(cond: Any, yes: Any, no: Any) -> Any:
     if not any(map(_is_traced, (cond, yes, no))):
         return np.where(cond, yes, no)
     if any(getattr(value, "ndim", 0) for value in (cond, yes, no)):
-        raise TRACE.stop("a table of numbers does not follow the inputs")
+        raise current().stop("a table of numbers does not follow the inputs")
     if isinstance(cond, Traced):
         node = truth(node_of(cond))
-        known = TRACE.known(node)
+        known = current().known(node)
         if known is None:
             return _boxed(plain(choose(node, node_of(yes), node_of(no))))
         cond = known
@@ -121,7 +121,7 @@ class Numpy(types.ModuleType):
 
         def guarded(*values: Any, **named: Any) -> Any:
             if any(map(_is_traced, (*values, *named.values()))):
-                raise TRACE.stop(f"numpy.{name} does not follow the inputs")
+                raise current().stop(f"numpy.{name} does not follow the inputs")
             return own(*values, **{key: _dtype(value) for key, value in named.items()})
 
         return guarded

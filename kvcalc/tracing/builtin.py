@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kvcalc.errors import DomainError
+from kvcalc.tracing.current import current
 from kvcalc.tracing.expression import TRUTH
 from kvcalc.tracing.number import MAYBE, NUMBER, TEXT, Counted, MaybePair, Traced, node_of, plain
 from kvcalc.tracing.operations import both, either, finite, missing, negate, operate, truth
 from kvcalc.tracing.paths import follow, remembered
 from kvcalc.tracing.rewriting import PREFIX
-from kvcalc.tracing.trace import TRACE
 
 
 class _Kind(type):
@@ -25,9 +25,9 @@ class _Kind(type):
 
     def __instancecheck__(cls, value: object) -> bool:
         if isinstance(value, Traced):
-            node = TRACE.resolved(value.node)
+            node = current().resolved(value.node)
             if node.op == "input" and node.kind == MAYBE:
-                return NUMBER in cls.kinds and not TRACE.holds(missing(node))
+                return NUMBER in cls.kinds and not current().holds(missing(node))
             return node.kind in cls.kinds
         return isinstance(value, cls.base)
 
@@ -93,9 +93,10 @@ def _choice(cond: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     if not isinstance(cond, Traced):
         return yes() if cond else no()
     node = truth(node_of(cond))
-    known = TRACE.known(node)
+    trace = current()
+    known = trace.known(node)
     if known is None:
-        return follow(lambda: yes() if TRACE.holds(node) else no())
+        return follow(lambda: yes() if trace.holds(node) else no())
     return yes() if known else no()
 
 
@@ -218,7 +219,7 @@ def _round(value: Any, *digits: Any) -> Any:
     if not isinstance(value, Traced):
         return round(value, *digits)
     if digits and digits[0]:
-        raise TRACE.stop("rounding to digits does not follow the inputs")
+        raise current().stop("rounding to digits does not follow the inputs")
     return math.floor(value + 0.5)
 
 
@@ -245,7 +246,7 @@ BUILTINS: dict[str, Any] = {
     PREFIX + "not": _not,
     PREFIX + "is": _is,
     PREFIX + "followed": _followed,
-    PREFIX + "tried": TRACE.trying,
+    PREFIX + "tried": lambda: current().trying(),
 }
 """Names that code in the mirror finds without importing them."""
 
@@ -270,9 +271,10 @@ def refuse(value: Any, bad: Any, message: str) -> Any:
             raise DomainError(message)
         return value
     node = truth(node_of(bad))
-    if TRACE.known(node) is None and not (TRACE.tried and message in answers()):
-        TRACE.require(negate(node), message)
-    if TRACE.holds(node):
+    trace = current()
+    if trace.known(node) is None and not (trace.tried and message in answers()):
+        trace.require(negate(node), message)
+    if trace.holds(node):
         raise DomainError(message)
     return value
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvcalc.tracing.bounds import ANYTHING, Bounds, bounds_of
+from kvcalc.tracing.current import current
 
 NUMBER, TRUTH, TEXT, MAYBE = "number", "truth", "text", "maybe"
 """What a node gives; `MAYBE` is a number, a word or a truth where there is one at all, else None."""
@@ -28,11 +29,23 @@ class Node:
         return f"{self.op}({', '.join(map(repr, self.args))})"
 
 
+TRUE = Node("const", (), True, TRUTH, ANYTHING, 0)
+FALSE = Node("const", (), False, TRUTH, ANYTHING, 1)
+NOTHING = Node("const", (), None, MAYBE, ANYTHING, 2)
+"""Nodes that every graph has from the start, so that code can ask for them by identity."""
+
+
+def _first_nodes() -> dict[tuple[Any, ...], Node]:
+    return {("const", type(node.value).__name__, node.value): node for node in (TRUE, FALSE, NOTHING)}
+
+
 @dataclass
 class Graph:
     """Makes nodes, and knows those that it has made."""
 
-    made: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+    made: dict[tuple[Any, ...], Node] = field(default_factory=_first_nodes)
+    named: dict[int, Node] = field(default_factory=dict)  # nodes that stand in texts, by serial
+    endless: dict[Node, bool] = field(default_factory=dict)  # whether an infinite constant can reach a node
 
     def node(self, op: str, args: tuple[Node, ...], kind: str) -> Node:
         """Return the node of an operation."""
@@ -74,16 +87,13 @@ class Graph:
         return found
 
 
-GRAPH = Graph()
-"""The graph of this process; nodes are values, so that traces may share it."""
+class NoValueError(Exception):
+    """What a node has no value for: a division by nothing, a number that is blank or left out."""
 
 
 def constant(value: Any) -> Node:
     """Return the node of a constant."""
-    return GRAPH.const(value)
-
-
-TRUE, FALSE, NOTHING = constant(True), constant(False), constant(None)
+    return current().graph.const(value)
 
 
 _FOLDED: Mapping[str, Callable[..., Any]] = {
@@ -108,7 +118,13 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 
 
 def evaluate(node: Node, inputs: Mapping[str, Any], known: dict[Node, Any] | None = None) -> Any:
-    """Return the value of a node for values of the inputs, as a workbook computes it."""
+    """Return the value of a node for values of the inputs, as a workbook computes it.
+
+    Raises
+    ------
+    NoValueError
+        If these inputs give it none.
+    """
     known = {} if known is None else known
     pending = [node]
     while pending:
@@ -140,6 +156,8 @@ def _value(node: Node, inputs: Mapping[str, Any], known: Mapping[Node, Any]) -> 
     if node.op == "const":
         return node.value
     if node.op == "input":
+        if node.value not in inputs:
+            raise NoValueError(node.value)
         return inputs[node.value]
     args = [known[arg] for arg in _needed(node, known)]
     if node.op == "if":
@@ -150,9 +168,16 @@ def _value(node: Node, inputs: Mapping[str, Any], known: Mapping[Node, Any]) -> 
         return not args[0]
     if node.op == "blank":
         return args[0] is None
-    if node.op == "finite":
-        return math.isfinite(args[0])
-    return _FOLDED[node.op](*_with_blanks(node, args))
+    try:
+        if node.op == "finite":
+            return math.isfinite(args[0])
+        return _FOLDED[node.op](*_with_blanks(node, args))
+    except (ArithmeticError, ValueError):
+        raise NoValueError(node.op) from None
+    except TypeError:
+        if any(value is None or isinstance(value, str) for value in args):
+            raise NoValueError(node.op) from None
+        raise
 
 
 def _with_blanks(node: Node, args: list[Any]) -> list[Any]:

@@ -73,9 +73,22 @@ def _joined_object(cond: Node, yes: Any, no: Any) -> Any:
         if _equal(yes, no):
             return yes
         raise CannotJoinError
+    pairs = {name: (vars(yes)[name], vars(no)[name]) for name in vars(yes)}
+    if type(yes).__module__ in RESULTS:
+        pairs = {name: _as_long(*pair) for name, pair in pairs.items()}
     made = object.__new__(type(yes))
-    made.__dict__.update({name: join(cond, vars(yes)[name], vars(no)[name]) for name in vars(yes)})
+    made.__dict__.update({name: join(cond, *pair) for name, pair in pairs.items()})
     return made
+
+
+def _as_long(yes: Any, no: Any) -> tuple[Any, Any]:
+    """Return two lists of words with as many each: the cells that the shorter one has not are empty."""
+    if not (isinstance(yes, tuple) and isinstance(no, tuple)) or len(yes) == len(no):
+        return yes, no
+    if not all(isinstance(item, str) for item in (*yes, *no)):
+        return yes, no
+    length = max(len(yes), len(no))
+    return tuple((*part, *[None] * (length - len(part))) for part in (yes, no))  # type: ignore[return-value]
 
 
 def _equal(yes: Any, no: Any) -> bool:

@@ -8,21 +8,21 @@ from typing import Any
 from kvcalc.explain import explain
 from kvcalc.tracing.bounds import ANYTHING
 from kvcalc.tracing.builtin import refuse
-from kvcalc.tracing.expression import GRAPH, Node
+from kvcalc.tracing.current import current
+from kvcalc.tracing.expression import Node
 from kvcalc.tracing.mirror import Mirror
 from kvcalc.tracing.number import Traced, node_of
-from kvcalc.tracing.trace import started
+from kvcalc.tracing.trace import Trace
 
 _LOOSE, _SUM, _PRODUCT, _TIGHT = range(4)
 """How tightly an operation holds what it joins: a comparison, a sum, a product, a power."""
 
 
-def traced_formula(formula: Callable[..., Any], inputs: Mapping[str, Any]) -> Any:
-    """Return what a formula gives for traced arguments of these names; `inputs` are their values now."""
-    name = formula.__name__
+def traced_formula(formula: Callable[..., Any]) -> Any:
+    """Return what a formula gives for traced arguments: the inputs of the trace that runs here."""
+    name, trace = formula.__name__, current()
     mirror = Mirror({"kvcalc.formulas._domain": {"refuse": refuse}})
-    started(inputs)
-    arguments = {key: Traced(GRAPH.input(key, ANYTHING)) for key in inputs}
+    arguments = {key: Traced(trace.graph.input(key, ANYTHING)) for key in trace.inputs}
     return getattr(mirror.load(formula.__module__), name)(**arguments)
 
 
@@ -44,7 +44,11 @@ def latex_of(formula: Callable[..., Any]) -> str:
     symbols = {symbol.name: symbol.latex for symbol in told.symbols}
     wanted = inspect.signature(formula).parameters.values()
     needed = [item.name for item in wanted if item.default is not None]
-    found = traced_formula(formula, dict.fromkeys(needed, 1.0))
+    with Trace(dict.fromkeys(needed, 1.0)).entered():
+        return _lines(traced_formula(formula), symbols)
+
+
+def _lines(found: Any, symbols: Mapping[str, str]) -> str:
     if is_dataclass(found):
         lines = [
             rf"\text{{{item.name}}} &= {_line(getattr(found, item.name), symbols)}" for item in fields(found)

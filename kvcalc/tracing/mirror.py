@@ -10,6 +10,7 @@ import importlib.util
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from kvcalc.tracing.arrays import Numpy
@@ -70,8 +71,7 @@ class Mirror:
         module.__package__ = name if spec.submodule_search_locations else parent
         module.__dict__["__builtins__"] = self.builtins
         self.modules[name] = module
-        tree = rewritten(Path(spec.origin).read_text(encoding="utf-8"), spec.origin)
-        exec(compile(tree, spec.origin, "exec"), module.__dict__)
+        exec(_code_of(spec.origin), module.__dict__)
         for key, value in self.stand_ins.get(name, {}).items():
             if not hasattr(module, key):  # renamed: a stand-in that nobody calls would pass unseen
                 raise ImportError(f"{name} has no {key} that something could stand in for")
@@ -99,6 +99,20 @@ class Mirror:
         if name == "kvcalc":
             return _Top(self)
         return found
+
+
+_SYNTAX = Lock()
+"""Lets one thread at a time make syntax trees: CPython 3.11 counts their depth in one place for all threads.
+
+Where two make one at once it raises a SystemError (https://github.com/python/cpython/issues/106905).
+"""
+
+
+def _code_of(file: str) -> types.CodeType:
+    """Return what a module runs in the mirror."""
+    source = Path(file).read_text(encoding="utf-8")
+    with _SYNTAX:
+        return compile(rewritten(source, file), file, "exec")
 
 
 class _Top:

@@ -3,17 +3,14 @@
 import itertools
 from typing import Any
 
+from kvcalc.tracing.current import current
 from kvcalc.tracing.expression import MAYBE, NUMBER, TEXT, TRUTH, Node, constant
 from kvcalc.tracing.operations import both, either, equal, less, negate, operate, truth
-from kvcalc.tracing.trace import TRACE
 
 _LEAVES = (bool, int, float, str, type(None))
 
 MARK = "\x00"
 """Encloses a traced number in a text: MARK serial | format MARK."""
-
-NAMED: dict[int, Node] = {}
-"""Nodes that stand in texts, by serial."""
 
 
 def is_leaf(value: Any) -> bool:
@@ -28,11 +25,11 @@ def _is_numpy_scalar(value: Any) -> bool:
 def node_of(value: Any) -> Node:
     """Return the node of a single value."""
     if isinstance(value, Traced):
-        return TRACE.resolved(value.node)
+        return current().resolved(value.node)
     if _is_numpy_scalar(value):
         value = value.item()
     if not isinstance(value, _LEAVES):
-        raise TRACE.stop(f"a {type(value).__name__} cannot follow the inputs")
+        raise current().stop(f"a {type(value).__name__} cannot follow the inputs")
     return constant(value)
 
 
@@ -43,7 +40,7 @@ def plain(node: Node) -> Any:
 
 def _operated(op: str, *values: Any) -> Any:
     if any(getattr(value, "ndim", 0) for value in values if not isinstance(value, Traced)):
-        raise TRACE.stop("a table of numbers does not follow the inputs")
+        raise current().stop("a table of numbers does not follow the inputs")
     return plain(operate(op, *map(node_of, values)))
 
 
@@ -148,7 +145,7 @@ class Traced:
         return plain(negate(truth(node_of(self))))
 
     def __bool__(self) -> bool:
-        return TRACE.holds(truth(node_of(self)))
+        return current().holds(truth(node_of(self)))
 
     def __hash__(self) -> int:
         node = _one_of(node_of(self))
@@ -162,13 +159,33 @@ class Traced:
         return getattr(node.value, name)
 
     def __index__(self) -> int:
-        return int(TRACE.pinned(self.node, "a count that the layout is made of"))
+        value = current().pinned(self.node, "a count that the layout is made of")
+        if not isinstance(value, int) and not float(value).is_integer():
+            raise TypeError("a number that is not whole cannot be a count")  # as Python says of a float
+        return int(value)
+
+    def __int__(self) -> int:
+        return int(float(self))
+
+    __trunc__ = __int__
+
+    def __float__(self) -> float:
+        return float(current().pinned(self.node, "a number that the answer is made of"))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        raise current().stop("rounding to digits does not follow the inputs")
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __format__(self, form: str) -> str:
         node = node_of(self)
         if node.op == "const":
             return format(node.value, form)
-        NAMED[node.serial] = node
+        current().graph.named[node.serial] = node
         return f"{MARK}{node.serial}|{form}{MARK}"
 
     def __str__(self) -> str:
@@ -179,7 +196,7 @@ class Traced:
     def __getitem__(self, place: Any) -> Any:
         if place == ():
             return self
-        raise TRACE.stop("one of a table of numbers does not follow the inputs")
+        raise current().stop("one of a table of numbers does not follow the inputs")
 
     def item(self) -> Any:
         """Return the number itself."""
@@ -219,8 +236,8 @@ class Counted(tuple[Any, ...]):
 def _one_of(node: Node) -> Node:
     """Return the side of a choice that is taken on this way, unless it is between numbers."""
     while node.op == "if" and node.kind != NUMBER:
-        TRACE.holds(node.args[0])
-        node = TRACE.resolved(node)
+        current().holds(node.args[0])
+        node = current().resolved(node)
     return node
 
 
@@ -232,7 +249,7 @@ def _divided(a: Any, b: Any) -> Any:
 
 def _compared(a: Any, b: Any, strict: bool) -> Any:
     if any(getattr(value, "ndim", 0) for value in (a, b) if not isinstance(value, Traced)):
-        raise TRACE.stop("a table of numbers does not follow the inputs")
+        raise current().stop("a table of numbers does not follow the inputs")
     first, second = node_of(a), node_of(b)
     return plain(less(first, second) if strict else negate(less(second, first)))
 
@@ -243,7 +260,7 @@ def parts_of_text(text: str) -> list[str | tuple[Node, str]]:
     for inside, piece in zip(itertools.cycle((False, True)), text.split(MARK), strict=False):
         if inside:
             serial, _, form = piece.partition("|")
-            pieces.append((NAMED[int(serial)], form))
+            pieces.append((current().graph.named[int(serial)], form))
         elif piece:
             pieces.append(piece)
     return pieces

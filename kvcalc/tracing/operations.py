@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 
 from kvcalc.tracing.bounds import is_part
+from kvcalc.tracing.current import current
 from kvcalc.tracing.expression import (
     FALSE,
-    GRAPH,
     MAYBE,
     NOTHING,
     NUMBER,
@@ -26,7 +26,7 @@ def operate(op: str, *args: Node) -> Node:
         return found
     rule = _SIMPLER.get(op)
     simpler = rule(*args) if rule is not None else None
-    return simpler if simpler is not None else GRAPH.node(op, args, NUMBER)
+    return simpler if simpler is not None else current().graph.node(op, args, NUMBER)
 
 
 def _is(node: Node, value: float) -> bool:
@@ -99,7 +99,8 @@ def _whole(a: Node) -> Node | None:
 
 def _floor(a: Node) -> Node | None:
     if a.op == "div" and a.args[0].op == "neg":  # -(-a // b) rounds up; keep the sign outside
-        return GRAPH.node("floor", (operate("neg", operate("div", a.args[0].args[0], a.args[1])),), NUMBER)
+        negative = operate("neg", operate("div", a.args[0].args[0], a.args[1]))
+        return current().graph.node("floor", (negative,), NUMBER)
     return _whole(a)
 
 
@@ -155,7 +156,7 @@ def less(a: Node, b: Node) -> Node:
         return TRUE
     if a.bounds.not_negative and is_part(b, a):
         return FALSE
-    return GRAPH.node("lt", (a, b), TRUTH)
+    return current().graph.node("lt", (a, b), TRUTH)
 
 
 def _has_constants(node: Node) -> bool:
@@ -193,14 +194,14 @@ def _same(a: Node, b: Node) -> Node:
     ):
         return FALSE
     first, second = (a, b) if a.serial < b.serial else (b, a)
-    return GRAPH.node("eq", (first, second), TRUTH)
+    return current().graph.node("eq", (first, second), TRUTH)
 
 
 def negate(a: Node) -> Node:
     """Return the opposite of a truth."""
     if a.op == "const":
         return constant(not a.value)
-    return a.args[0] if a.op == "not" else GRAPH.node("not", (a,), TRUTH)
+    return a.args[0] if a.op == "not" else current().graph.node("not", (a,), TRUTH)
 
 
 def both(a: Node, b: Node) -> Node:
@@ -211,7 +212,7 @@ def both(a: Node, b: Node) -> Node:
         return b
     if b is TRUE or (a.op == "and" and b in a.args):
         return a
-    return b if b.op == "and" and a in b.args else GRAPH.node("and", (a, b), TRUTH)
+    return b if b.op == "and" and a in b.args else current().graph.node("and", (a, b), TRUTH)
 
 
 def either(a: Node, b: Node) -> Node:
@@ -222,7 +223,7 @@ def either(a: Node, b: Node) -> Node:
         return b
     if b is FALSE or (a.op == "or" and b in a.args):
         return a
-    return b if b.op == "or" and a in b.args else GRAPH.node("or", (a, b), TRUTH)
+    return b if b.op == "or" and a in b.args else current().graph.node("or", (a, b), TRUTH)
 
 
 def choose(cond: Node, yes: Node, no: Node) -> Node:
@@ -242,7 +243,7 @@ def choose(cond: Node, yes: Node, no: Node) -> Node:
     if yes.op == no.op == "if" and yes.args[2] is no.args[2] and yes.args[1] is no.args[1]:
         return choose(choose(cond, yes.args[0], no.args[0]), yes.args[1], yes.args[2])
     kind = yes.kind if yes.kind == no.kind else MAYBE
-    return GRAPH.node("if", (cond, yes, no), kind)
+    return current().graph.node("if", (cond, yes, no), kind)
 
 
 def _chosen_truth(cond: Node, yes: Node, no: Node) -> Node:
@@ -254,7 +255,7 @@ def _chosen_truth(cond: Node, yes: Node, no: Node) -> Node:
         return both(negate(cond), no)
     if no is FALSE:
         return both(cond, yes)
-    return GRAPH.node("if", (cond, yes, no), TRUTH)
+    return current().graph.node("if", (cond, yes, no), TRUTH)
 
 
 def missing(a: Node) -> Node:
@@ -265,32 +266,32 @@ def missing(a: Node) -> Node:
         return FALSE
     if a.op == "if":
         return choose(a.args[0], missing(a.args[1]), missing(a.args[2]))
-    return GRAPH.node("blank", (a,), TRUTH)
+    return current().graph.node("blank", (a,), TRUTH)
 
 
 def finite(a: Node) -> Node:
-    """Return whether a number has an end."""
+    """Return whether a number has an end; where there is none, a choice does not lead there."""
+    if a is NOTHING:
+        return FALSE
     if a.op == "const":
         return constant(math.isfinite(a.value))
     if a.op == "if":
         return choose(a.args[0], finite(a.args[1]), finite(a.args[2]))
     if not may_be_endless(a):
         return TRUE
-    return GRAPH.node("finite", (a,), TRUTH)
-
-
-_ENDLESS: dict[Node, bool] = {}
+    return current().graph.node("finite", (a,), TRUTH)
 
 
 def may_be_endless(a: Node) -> bool:
     """Tell whether an infinite constant can reach a value."""
-    if a not in _ENDLESS:
+    known = current().graph.endless
+    if a not in known:
         if a.op == "const":
-            _ENDLESS[a] = a.kind == NUMBER and math.isinf(a.value)
+            known[a] = a.kind == NUMBER and math.isinf(a.value)
         else:
             args = a.args[1:] if a.op == "if" else a.args
-            _ENDLESS[a] = any(may_be_endless(arg) for arg in args)
-    return _ENDLESS[a]
+            known[a] = any(may_be_endless(arg) for arg in args)
+    return known[a]
 
 
 def truth(a: Node) -> Node:

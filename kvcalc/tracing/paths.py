@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvcalc.errors import KvcalcError
-from kvcalc.tracing.expression import TRUE, Node
+from kvcalc.tracing.current import current
+from kvcalc.tracing.depth import DEEPEST, deep
+from kvcalc.tracing.expression import TRUE, Node, NoValueError
 from kvcalc.tracing.joining import CannotJoinError, join
 from kvcalc.tracing.operations import both, negate
-from kvcalc.tracing.trace import TRACE, DeadEndError, Limit, Way
+from kvcalc.tracing.trace import DeadEndError, Limit, Trace, Way
 
 MOST_WAYS = 4096
 """Ways of one function that are followed [1]; known plans have a few dozen at most."""
@@ -28,18 +30,19 @@ _PLAIN = (bool, int, float, str, type(None))
 
 def remembered(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Return what a function gives over all its ways, without running it again for the same question."""
-    key = _key_of(function, args, named)
-    known = None if key is None else TRACE.found.get(key)
+    trace = current()
+    key = _key_of(trace, function, args, named)
+    known = None if key is None else trace.found.get(key)
     if known is not None:
         for node, answer in known.learnt:
-            TRACE.facts[node] = answer
+            trace.facts[node] = answer
         return known.result
-    before, asked = TRACE.facts.copy(), sum(len(way.given) for way in TRACE.ways)
+    before, asked = trace.facts.copy(), sum(len(way.given) for way in trace.ways)
     result = follow(function, *args, **named)
-    _label(function, result)
-    if key is not None and asked == sum(len(way.given) for way in TRACE.ways) and _is_kept(result):
-        learnt = tuple(item for item in TRACE.facts.items() if item[0] not in before)
-        TRACE.found[key] = _Found(result, learnt, (args, named))
+    _label(trace, function, result)
+    if key is not None and asked == sum(len(way.given) for way in trace.ways) and _is_kept(result):
+        learnt = tuple(item for item in trace.facts.items() if item[0] not in before)
+        trace.found[key] = _Found(result, learnt, (args, named))
     return result
 
 
@@ -52,20 +55,20 @@ class _Found:
     arguments: Any
 
 
-def _label(function: Callable[..., Any], result: Any) -> None:
+def _label(trace: Trace, function: Callable[..., Any], result: Any) -> None:
     """Note which function gave a number first, with the first line of what it says of itself."""
     name = f"{function.__module__}.{function.__qualname__}".removeprefix("kvcalc.")
     about = (function.__doc__ or "").strip().partition("\n")[0]
     if hasattr(type(result), "__traced__"):
-        TRACE.labels.setdefault(result.node, (name, about))
+        trace.labels.setdefault(result.node, (name, about))
     elif hasattr(result, "__dataclass_fields__"):
         for field_name, value in vars(result).items():
             if hasattr(type(value), "__traced__"):
-                TRACE.labels.setdefault(value.node, (f"{name}: {field_name}", about))
+                trace.labels.setdefault(value.node, (f"{name}: {field_name}", about))
 
 
-def _key_of(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    found: list[Any] = [function, TRACE.facts.key, TRACE.tried]
+def _key_of(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    found: list[Any] = [function, trace.facts.key, trace.tried]
     for value in (*args, *named.values()):
         node = getattr(type(value), "__traced__", None) and value.node
         if node:
@@ -111,27 +114,28 @@ def follow(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Return what a function gives, over all the ways that it can take."""
     scripts: list[tuple[bool, ...]] = [()]
     ends: list[tuple[tuple[tuple[Node, bool], ...], Any]] = []
-    before = TRACE.facts
+    trace = current()
+    before = trace.facts
     while scripts:
         way = Way(scripts.pop())
-        TRACE.ways.append(way)
-        TRACE.facts = before.copy()
+        trace.ways.append(way)
+        trace.facts = before.copy()
         try:
             end: Any = _Value(function(*args, **named))
         except (KvcalcError, DeadEndError) as error:
             end = _Raised(error)
         except (ZeroDivisionError, OverflowError) as error:
-            TRACE.limits.append(Limit(TRACE.condition, f"a division has no answer ({error})"))
+            trace.limits.append(Limit(trace.condition, f"a division has no answer ({error})"))
             end = _DEAD
         finally:
-            TRACE.ways.pop()
-            TRACE.facts = before
+            trace.ways.pop()
+            trace.facts = before
         if not way.given and not ends:
             return _outcome(end)
         ends.append((tuple(way.given), end))
         scripts.extend(way.others)
         if len(ends) > MOST_WAYS:
-            raise TRACE.stop(f"{getattr(function, '__name__', 'a step')} has too many ways")
+            raise trace.stop(f"{getattr(function, '__name__', 'a step')} has too many ways")
     return _outcome(_tree(ends, 0))
 
 
@@ -144,8 +148,9 @@ def _tree(ends: list[tuple[tuple[tuple[Node, bool], ...], Any]], depth: int) -> 
     if not sides[True] or not sides[False]:
         return _tree(ends, depth + 1)
     yes, no = (_tree(sides[answer], depth + 1) for answer in (True, False))
-    if not TRACE.tried:
-        path = (*TRACE.condition, *ends[0][0][:depth])
+    trace = current()
+    if not trace.tried:
+        path = (*trace.condition, *ends[0][0][:depth])
         yes, no = _settled(yes, (*path, (cond, True))), _settled(no, (*path, (cond, False)))
     return _joined(cond, yes, no)
 
@@ -159,7 +164,7 @@ def _settled(end: Any, path: tuple[tuple[Node, bool], ...]) -> Any:
             reason = str((end.no if answer else end.yes).error)
         else:
             answer, reason = _now(end.cond), SAME_FORM
-        TRACE.limits.append(Limit((*path, (end.cond, not answer)), reason))
+        current().limits.append(Limit((*path, (end.cond, not answer)), reason))
         end = end.yes if answer else end.no
     return end
 
@@ -167,8 +172,8 @@ def _settled(end: Any, path: tuple[tuple[Node, bool], ...]) -> Any:
 def _now(cond: Node) -> bool:
     """Return the answer to a question with the inputs as they are now."""
     try:
-        return bool(TRACE.now(cond))
-    except (ArithmeticError, ValueError, TypeError, KeyError):
+        return bool(current().now(cond))
+    except NoValueError:
         return True
 
 
@@ -209,21 +214,22 @@ def _chosen(fork: _Fork) -> bool:
 
     Where an error is an answer, the caller follows both sides.  Elsewhere the graph ends at the error.
     """
-    if TRACE.known(fork.cond) is not None:
-        return TRACE.holds(fork.cond)
+    trace = current()
+    if trace.known(fork.cond) is not None:
+        return trace.holds(fork.cond)
     raises = [_raises(side) for side in (fork.yes, fork.no)]
     if any(raises):
-        if TRACE.tried:
-            return TRACE.holds(fork.cond)
+        if trace.tried:
+            return trace.holds(fork.cond)
         answer = raises[1]
         error = fork.no if answer else fork.yes
-        TRACE.require(fork.cond if answer else negate(fork.cond), str(error.error))
+        trace.require(fork.cond if answer else negate(fork.cond), str(error.error))
         return answer
     try:
-        answer = bool(TRACE.now(fork.cond))
-    except (ArithmeticError, ValueError, TypeError, KeyError):
-        raise TRACE.stop("the answer takes another form") from None
-    TRACE.require(fork.cond if answer else negate(fork.cond), SAME_FORM)
+        answer = bool(trace.now(fork.cond))
+    except NoValueError:
+        raise trace.stop("the answer takes another form") from None
+    trace.require(fork.cond if answer else negate(fork.cond), SAME_FORM)
     return answer
 
 
@@ -232,17 +238,36 @@ def _raises(side: Any) -> bool:
     return isinstance(side, _Raised)
 
 
+def graph_of(run: Callable[[], Any]) -> Any:
+    """Return what `run` gives over all the ways that it can take: the whole of an answer.
+
+    Raises
+    ------
+    DeadEndError
+        If no graph says it: every way ends where none can follow, or in an error that the code has words
+        for, or the equations are nested deeper than Python goes.  Any other error is a bug, and stays one.
+    """
+    try:
+        with deep():
+            return follow(run)
+    except KvcalcError as error:
+        raise DeadEndError(str(error)) from error
+    except RecursionError:
+        raise DeadEndError(f"its equations are nested more than {DEEPEST} deep") from None
+
+
 def supposing(node: Node, run: Callable[[], Any]) -> Any:
     """Return what `run` gives where a condition holds."""
-    before = TRACE.facts
-    TRACE.facts = before.copy()
-    TRACE.supposed.append((node, True))
-    TRACE.assume(node, True)
+    trace = current()
+    before = trace.facts
+    trace.facts = before.copy()
+    trace.supposed.append((node, True))
+    trace.assume(node, True)
     try:
         return follow(run)
     finally:
-        TRACE.supposed.pop()
-        TRACE.facts = before
+        trace.supposed.pop()
+        trace.facts = before
 
 
 def condition_of(answers: Iterable[tuple[Node, bool]]) -> Node:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvcalc.tracing.expression import Node, constant, evaluate
+from kvcalc.tracing.current import RUNNING
+from kvcalc.tracing.expression import Graph, Node, NoValueError, constant, evaluate
 from kvcalc.tracing.operations import equal, less
 
 
@@ -57,9 +58,13 @@ class Limit:
 
 @dataclass
 class Trace:
-    """What is known while code runs on traced numbers."""
+    """What is known while code runs on traced numbers, and the graph that comes of it.
+
+    Nodes belong to the trace that made them: what asks anything of them runs inside of `entered`.
+    """
 
     inputs: Mapping[str, Any] = field(default_factory=dict)  # values now
+    graph: Graph = field(default_factory=Graph)
     ways: list[Way] = field(default_factory=list)
     facts: Facts = field(default_factory=Facts)
     limits: list[Limit] = field(default_factory=list)
@@ -69,6 +74,15 @@ class Trace:
     tried: int = 0  # blocks around the place that take an error for an answer
 
     supposed: list[tuple[Node, bool]] = field(default_factory=list)  # beside what the ways were asked
+
+    @contextmanager
+    def entered(self) -> Iterator["Trace"]:
+        """Make this the trace that runs here, in this thread or task alone."""
+        before = RUNNING.set(self)
+        try:
+            yield self
+        finally:
+            RUNNING.reset(before)
 
     @contextmanager
     def trying(self) -> Iterator[None]:
@@ -213,7 +227,7 @@ class Trace:
             return node.value
         try:
             value = self.now(node)
-        except (ArithmeticError, ValueError, TypeError, KeyError):
+        except NoValueError:
             raise self.stop(f"{what} cannot follow the inputs here") from None
         same = equal(node, constant(value))
         known = self.known(same)
@@ -222,14 +236,3 @@ class Trace:
         if known is None:
             self.require(same, f"{what} is fixed at {value:g}")
         return value
-
-
-TRACE = Trace()
-"""The trace in progress; code runs on traced numbers for one answer at a time."""
-
-
-def started(inputs: Mapping[str, Any]) -> Trace:
-    """Begin a trace with these values of the inputs."""
-    TRACE.inputs, TRACE.ways, TRACE.facts, TRACE.limits = inputs, [], Facts(), []
-    TRACE.values, TRACE.found, TRACE.labels = {}, {}, {}
-    return TRACE

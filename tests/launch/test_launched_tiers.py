@@ -55,6 +55,8 @@ def test_a_worker_size_is_taken_once_for_each_worker_and_replica():
     [
         (HICACHE, "hicache-kernel"),
         (HICACHE + " --hicache-io-backend direct", "hicache-direct"),
+        (HICACHE + " --hicache-mem-layout page_first_direct", "hicache-direct"),
+        (HICACHE + " --hicache-mem-layout page_first --hicache-io-backend kernel", "hicache-kernel"),
         ("vllm serve m --kv-offloading-size 400", "vllm-offload"),
         ("VLLM_USE_SIMPLE_KV_OFFLOAD=1 vllm serve m --kv-offloading-size 400", "vllm-batched"),
         ("llama-server -m m.gguf -c 32768 --cache-ram 65536", "plain"),

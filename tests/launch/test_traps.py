@@ -9,7 +9,7 @@ import re
 import pytest
 
 from kvcalc import formulas
-from kvcalc.api import load_model, plan
+from kvcalc.api import load_hardware, load_model, plan
 from kvcalc.errors import DomainError, UnitError
 from kvcalc.launch.audit import (
     Claim,
@@ -184,6 +184,53 @@ def test_6_a_rate_of_large_copies_for_small_pieces():
 def test_6_a_launch_whose_pieces_are_small(check):
     text = "docker run vllm/vllm-openai:v0.11.2 --kv-offloading-backend native --kv-offloading-size 640"
     assert "pieces of 64 KiB" in check(text)["small-pieces"][0].message
+
+
+HICACHE = "python -m sglang.launch_server --enable-hierarchical-cache --hicache-size 200"
+
+
+@pytest.mark.parametrize(
+    ("flags", "piece", "rate"),
+    [
+        # 8 heads of 128 dimensions in 16 bits: 2 KiB of keys a token, in 3.5 us + 2,048 B / 55 GB/s each
+        ("--hicache-io-backend direct", "pieces of 2 KiB", 2048 / (3.5e-6 + 2048 / 55e9)),
+        ("--hicache-io-backend direct --page-size 32", "pieces of 64 KiB", 65536 / (3.5e-6 + 65536 / 55e9)),
+        # the layout turns the backend to direct
+        ("--hicache-mem-layout page_first_direct", "pieces of 2 KiB", 2048 / (3.5e-6 + 2048 / 55e9)),
+        (
+            "--hicache-io-backend direct --page-size 16 --tp 4",
+            "pieces of 8 KiB",
+            8192 / (3.5e-6 + 8192 / 55e9),
+        ),
+    ],
+)
+def test_6_pages_that_sglang_copies_one_by_one(check, flags, piece, rate):
+    link = load_hardware("h100-sxm-80gb").host_to_device.bandwidth
+    (found,) = check(f"{HICACHE} {flags}")["small-pieces"]
+    assert piece in found.message
+    told = float(re.search(r"([\d.]+) of", found.message.rpartition(":")[2])[1])
+    assert link == pytest.approx(55e9, rel=0.02)
+    assert told * 1e9 == pytest.approx(rate, rel=0.02)
+    assert "--hicache-io-backend kernel" in found.instead
+
+
+def test_6_the_cost_of_a_copy_that_was_measured_counts(check):
+    # 64 KiB in 10 us + 64 KiB / 55 GB/s is 5.85 GB/s
+    text = "docker run vllm/vllm-openai:v0.11.2 --kv-offloading-backend native --kv-offloading-size 640"
+    (found,) = check(text, set={"host_to_device.per_piece": "10 us"})["small-pieces"]
+    assert ": 5.8" in found.message
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "",
+        "--hicache-io-backend kernel --hicache-mem-layout page_first",
+        "--hicache-io-backend direct --page-size 128",  # 256 KiB: above 3.5 us x 55 GB/s = 188 KiB
+    ],
+)
+def test_6_pages_that_are_large_or_copied_by_the_kernel(check, flags):
+    assert "small-pieces" not in check(f"{HICACHE} {flags}")
 
 
 # 7. Links shared by several GPUs

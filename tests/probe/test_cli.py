@@ -240,7 +240,8 @@ def test_the_help_says_what_no_gpu_has_verified(capsys):
         (["--quick", "--full"], "--full: not allowed with argument --quick"),
         (["--seed", "-3"], "--seed: '-3' is not a whole number below 4294967296"),
         (["--device", "x"], "--device: 'x' is not a whole number below 1024"),
-        (["--max-seconds", "abc"], "--max-seconds: invalid float value: 'abc'"),
+        (["--max-seconds", "abc"], "--max-seconds: 'abc' is not a number with one of s, ms, min"),
+        (["--disk-bytes", "1 GiBB"], "--disk-bytes: '1 GiBB' is not a number with one of B, KiB"),
         (["--max-seconds", "0"], "--max-seconds: 0 is not a positive time"),
         (["--test", "H9"], "--test: unknown test 'H9'"),
         (["--fu"], "no such option: --fu"),  # no option is guessed from its first letters
@@ -380,6 +381,46 @@ def test_figures_of_another_tool_are_compared_device_by_device(capsys):
     found = {row["series"]: row["verdict"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert found["h2d.pinned"] == "slower"  # 55.3 to 27.1 GB/s
     assert found["h2d.pinned (device 1)"] == "same"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--engine", "vllmm"], "--engine is of a model; name --model too"),
+        (["--tp", "3"], "--tp is of a model; name --model too"),
+        (["--disk", ""], "--disk: the name of the folder is empty"),
+    ],
+)
+def test_options_without_what_they_are_of_are_refused(said, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["probe", *said]) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_whose_pieces_nothing_moves_is_told(at, monkeypatch, capsys):
+    monkeypatch.setattr(command, "find", lambda: Devices((), ("torch is not installed",)))
+    assert run(["probe", "--quick", "--test", "F", "--model", "llama-3.1-8b", "--format", "json"]) == 0
+    warnings = json.loads(capsys.readouterr().out)["warnings"]
+    assert any(told.startswith("--model llama-3.1-8b changed nothing") for told in warnings)
+
+
+def test_the_bare_door_reads_units():
+    from kvcalc.probe.__main__ import BYTES, TIMES, quantity
+
+    assert (quantity(TIMES)("3"), quantity(TIMES)("3 s"), quantity(TIMES)("2 min")) == (3.0, 3.0, 120.0)
+    assert (quantity(BYTES)("1 GiB"), quantity(BYTES)("1.5 GB"), quantity(BYTES)("512")) == (
+        2**30,
+        1.5e9,
+        512,
+    )
+
+
+def test_the_help_tells_the_tests_and_the_exit_statuses(capsys):
+    assert run(["probe", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "H1, H2, H3, S1" in shown
+    assert "4 other bytes arrived than were sent" in shown
 
 
 @pytest.mark.parametrize("name", ["a.json", "b.json", "./a.json"])

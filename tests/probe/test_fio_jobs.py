@@ -108,7 +108,10 @@ def test_jobs_of_two_kinds_that_shared_a_disk_tell_no_latency(fio):
     found, result = storage(fio(small, job("seq", 6_000_000_000, **large())))
     assert set(found["storage"]) == {"bandwidth"}
     assert found["storage"]["bandwidth"]["note"].endswith("32 at once, beside other jobs")
-    assert "jobs 1 and 2 ran at the same time; what one of them reaches alone is not known" in result.warnings
+    assert (
+        "jobs 1 and 2 ran at the same time: none tells a latency, and each may be faster alone"
+        in result.warnings
+    )
 
 
 def test_files_of_two_names_may_be_of_two_disks(fio):

@@ -146,7 +146,21 @@ def test_no_line_is_ever_faster_than_the_link(factor):
         if factor >= 1.1:
             assert not fit.published
             assert "implausible" in fit.flags
-            assert "implausible" in rows[-1].flags
+            assert all("implausible" in row.flags for row in rows)  # the sizes below the limit too
+
+
+def test_a_line_within_the_slack_above_the_limit_keeps_an_interval():
+    _, fit = measured(Behaviour(bandwidth=64e9, noise=0.002), samples=15, bound=63e9)
+    assert fit.published
+    assert fit.bandwidth == 63e9
+    assert fit.bandwidth_range[0] <= 63e9 / 1.03
+    assert "cut_to_bound" in fit.flags
+
+
+def test_fewer_samples_than_two_groups_need_give_no_line():
+    _, fit = measured(Behaviour(slow_share=0.3, slow_factor=1.15), samples=8)
+    assert not fit.published
+    assert fit.reason == "8 samples of a size are too few to see two groups in; a line takes 9"
 
 
 def test_content_that_does_not_arrive_is_no_measurement():

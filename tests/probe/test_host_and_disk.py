@@ -1,6 +1,7 @@
 """Host memory, disk, and the facts of a machine, on this one and on trees of files made up for it."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from kvcalc.probe.backends.pcie import hops, link_rate, numa_node, slowest
 from kvcalc.probe.backends.protocol import UnavailableError
 from kvcalc.probe.measurements import numa
 from kvcalc.probe.options import Options
+from kvcalc.probe.profile_host import memory_entry
 from kvcalc.probe.run import Run
 
 SIZE = 2**22
@@ -276,3 +278,89 @@ def test_fresh_memory_is_looked_for_in_the_maps(tmp_path):
     assert numa._pages(0, maps) == 8192
     assert numa._pages(1, maps) == 0
     assert not numa.lies_on(0, maps)  # nothing has changed since
+
+
+@pytest.mark.parametrize("size", [2**26, 2**26 + 2**22, 500_000_000 // 2])
+def test_every_size_of_a_file_is_written_whole(size, tmp_path):
+    """The file holds whole pieces, and no read goes past its end."""
+    options = Options(level="quick", tests=("Z1",), disk=tmp_path, disk_named=True, disk_bytes=size)
+    result = Run(options).result()
+    (test,) = result.tests
+    if test.status == "unsupported":
+        assert "no direct I/O" in test.reason or "memory, not a disk" in test.reason
+        pytest.skip(f"the disk test cannot run here: {test.reason}")
+    assert test.status in ("ok", "unstable"), test.reason
+    assert result.machine.disk.file == size // 2**23 * 2**23
+
+
+def test_a_short_write_is_gone_on_with(tmp_path, monkeypatch):
+    own = os.write
+    monkeypatch.setattr(disk.os, "write", lambda handle, data: own(handle, data[: 2**20]))
+    with (tmp_path / "file").open("wb+") as file:
+        disk._write(file.fileno(), 2 * disk.WRITE_PIECE, 1, lambda: None)
+        file.seek(0)
+        assert file.read() == b"".join(disk.content(1, piece, disk.WRITE_PIECE) for piece in (0, 1))
+
+
+def test_the_time_for_writing_the_file_is_that_of_all_tests(tmp_path):
+    options = Options(
+        level="quick", tests=("Z1",), disk=tmp_path, disk_named=True, disk_bytes=2**30, max_seconds=0.05
+    )
+    (test,) = Run(options).result().tests
+    assert (test.status, test.reason[:40]) in (
+        ("unsupported", "the time was used up before anything was"),
+        ("unsupported", test.reason[:40] if "direct I/O" in test.reason else ""),
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+CGROUPS = {
+    "of version 2, below a limit": (
+        {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/memory.max": "max\n",
+            "sys/fs/cgroup/a/memory.max": "2147483648\n",
+            "sys/fs/cgroup/a/b/cpu.max": "150000 100000\n",
+        },
+        2**31,
+        1.5,
+    ),
+    "of version 1": (
+        {
+            "proc/self/cgroup": "5:memory:/job\n3:cpu,cpuacct:/job\n",
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1073741824\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "50000\n",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+        },
+        2**30,
+        0.5,
+    ),
+    "without limits": (
+        {
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/memory.max": "max",
+            "sys/fs/cgroup/cpu.max": "max 100000",
+        },
+        None,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CGROUPS)
+def test_the_limits_are_those_of_this_process_s_cgroup(case, tmp_path):
+    files, memory_limit, cpus = CGROUPS[case]
+    root = tree(tmp_path, files)
+    assert environment.cgroup_memory(root) == memory_limit
+    assert environment.cgroup_cpus(root) == cpus
+
+
+def test_a_profile_holds_the_memory_that_the_cgroup_allows():
+    facts = environment.environment_of()
+    entry = memory_entry(replace(facts, memory=64e9, cgroup_memory=8e9))
+    assert (entry["value"], entry["note"]) == (
+        "8000000000 B",
+        "limit of the cgroup, of 64 GB that the kernel reports",
+    )
+    assert memory_entry(replace(facts, memory=64e9, cgroup_memory=None))["value"] == "64000000000 B"

@@ -217,6 +217,12 @@ def test_a_machine_without_a_gpu_has_a_profile_of_its_cpu(host_only, tmp_path):
     found = {item.key: item for item in answer.calibration.values}
     assert found["device.bandwidth"].measured == hardware.device.bandwidth
     assert {item.before for item in found.values()} == {None}  # there was no profile of this CPU
+    note = hardware.provenance["device.bandwidth"].note
+    fastest = max(
+        (row for row in host_only.measurements if row.series.startswith("host.copy.")),
+        key=lambda row: row.bandwidth,
+    )
+    assert ("one thread" in note) is (fastest.in_flight == 1)
     assert answer.calibration.verdicts == ()
     page = " ".join(render(answer, "table").split())
     assert "Measured value" in page
@@ -248,6 +254,28 @@ def test_too_little_for_a_profile_is_said(result):
     bare = replace(result, measurements=(), fits=())
     with pytest.raises(ProfileError, match=r"not measured \(test D1\)"):
         profile_of(bare)
+
+
+def test_a_link_that_is_impossible_is_no_measurement_at_any_size(tmp_path_factory):
+    """70 GB/s over a link of 63 GB/s: sizes whose fixed time hides it are no measurement either."""
+    fast = probed(tmp_path_factory, bandwidth=70e9)
+    assert fast.derived.link_efficiency is None
+    assert fast.derived.pageable_share is None
+    base = machines.load("h200-sxm-141gb")
+    link = hardware_from_document(profile_of(fast, base_of(fast)), "probe.yaml").host_to_device
+    assert link.bandwidth == base.host_to_device.bandwidth
+    unknown = replace(fast.machine.devices[0], name="Some Card 9000")
+    with pytest.raises(ProfileError, match="copies h2d from pinned memory are no measurement: too fast"):
+        profile_of(replace(fast, machine=replace(fast.machine, devices=(unknown,))))
+
+
+def test_a_plan_on_a_card_that_nobody_knows_says_what_was_measured(result, tmp_path):
+    unknown = replace(result.machine.devices[0], name="Some Card 9000")
+    path = tmp_path / "card.yaml"
+    path.write_text(text_of(profile_of(replace(result, machine=replace(result.machine, devices=(unknown,))))))
+    found = {item.key: item for item in plan("llama-3.1-8b", on=str(path)).calibration.values}
+    assert found["host_to_device.bandwidth"].before == BOUND
+    assert found["device.flops.bf16"].before is None
 
 
 def test_a_device_that_nobody_knows_is_calibrated_against_its_link(result):

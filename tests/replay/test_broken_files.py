@@ -318,3 +318,34 @@ def test_a_pipe_that_would_have_to_be_read_again_is_refused(tmp_path):
     path = piped(tmp_path, [*lines, row([7], 512, session_id="s0", delay=9)])
     with pytest.raises(ProfileError, match="a pipe cannot be read again; add --dialect mooncake-delta"):
         read_trace(path)
+
+
+def test_a_broken_line_in_a_folder_is_named_with_its_file(tmp_path):
+    good = json.dumps(GOOD) + "\n"
+    (tmp_path / "a.jsonl").write_text(good * 3)
+    (tmp_path / "b.jsonl").write_text(good + "{broken\n" + good)
+    with pytest.raises(ProfileError, match=r"b\.jsonl:2: not valid JSON"):
+        read_trace(str(tmp_path))
+    told = found(read_trace(str(tmp_path), None, Asked(skip_broken=True)), "broken_lines")
+    assert "the first is line 2 of b.jsonl: not valid JSON" in told.text
+
+
+def test_a_request_that_fits_no_block_size_is_named_with_its_file(tmp_path):
+    good = json.dumps(GOOD) + "\n"
+    (tmp_path / "a.jsonl").write_text(good * 3)
+    (tmp_path / "b.jsonl").write_text(good + json.dumps(row([0, 1, 2], 5)) + "\n")
+    with pytest.raises(ProfileError, match=r"b\.jsonl:2: 3 blocks of 512 tokens for an input of 5, though"):
+        read_trace(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("requests", "name", "text"),
+    [
+        ([row([0, 1], 1000), row([0, 1], 1024)], "partial_last_block", "1 request ends in a block that is"),
+        ([row([0, 1], 1000)] * 2, "partial_last_block", "2 requests end in a block that is"),
+        ([row([], 5), row([0, 1], 1024)], "no_blocks", "1 request has no block"),
+        ([row([], 5), row([], 5), row([0, 1], 1024)], "no_blocks", "2 requests have no block"),
+    ],
+)
+def test_one_request_is_told_as_one(read, requests, name, text):
+    assert found(read(requests), name).text.startswith(text)

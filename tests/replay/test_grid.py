@@ -1,12 +1,16 @@
 """A grid of caches has one answer, wherever it is computed: here, in processes, on a cluster."""
 
 import contextlib
+import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kvcalc.errors import SettingsError
@@ -152,3 +156,50 @@ def test_an_interrupted_grid_leaves_no_process(monkeypatch):
     while multiprocessing.active_children() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert multiprocessing.active_children() == []
+
+
+INTERRUPTED = """
+import sys
+from kvcalc.cli import run
+
+if __name__ == "__main__":
+    sys.exit(run(["replay", sys.argv[1], "--capacity", "900 blocks", "--workers", "2", *sys.argv[2:]]))
+"""
+
+
+def children(pid):
+    """Return the processes that a process has started, as Linux tells."""
+    file = Path(f"/proc/{pid}/task/{pid}/children")
+    return file.read_text().split() if file.exists() else []
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="only Linux tells what a process has started"
+)
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.4, 1.5])
+def test_ctrl_c_while_workers_start_or_work_leaves_no_word_and_no_process(tmp_path, seconds):
+    draw, rows = np.random.default_rng(0), []
+    for time_of_request in range(6_000):
+        first = 1_000 * int(draw.integers(0, 300))
+        ids = list(range(first, first + int(draw.integers(50, 200))))
+        row = {"timestamp": time_of_request, "input_length": 512 * len(ids), "output_length": 1}
+        rows.append(json.dumps({**row, "hash_ids": ids}) + "\n")
+    trace, script = tmp_path / "trace.jsonl", tmp_path / "script.py"
+    trace.write_text("".join(rows))
+    script.write_text(INTERRUPTED)
+    slow = [word for name in ("lfu", "arc", "gdsf", "cost") for word in ("--policy", name)]
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(trace), *slow],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C, and what they start does too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while process.poll() is None and len(children(process.pid)) < 2:  # the tracker of resources, a worker
+        time.sleep(0.01)
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    # Returns when the last process that holds the pipes has gone.
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"")

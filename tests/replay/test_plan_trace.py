@@ -129,6 +129,9 @@ def test_a_machine_and_a_model_are_needed(trace):
         (("--trace", "none.jsonl"), "none.jsonl: no such file"),
         (("--trace", "{trace}", "--fit"), "leave --fit out"),
         (("--trace", "{trace}", "--check-config", "x.sh"), "leave --check-config out"),
+        (("--skip-broken",), "--skip-broken: says how a trace is read; add --trace FILE or leave it out"),
+        (("--dialect", "mooncake", "--fit"), "--dialect: says how a trace is read; add --trace FILE"),
+        (("--trace", "{trace}", "--dialect", "mooncak"), "did you mean 'mooncake'"),
     ],
 )
 def test_wrong_questions_are_one_line(trace, options, message, capsys):
@@ -175,3 +178,15 @@ def test_restores_take_their_path(trace):
     each = 1024 * 131_072 / 10e9
     assert path.utilization == pytest.approx(4 * each / 7)
     assert row_.ttft_mean == pytest.approx((4 * 2.048 + 4 * (1.024 + each + 0.005)) / 8)
+
+
+def test_a_plan_reads_a_trace_as_a_replay_is_told_to(trace, capsys):
+    """A broken line and blocks of a size that the file does not say: as `kvcalc replay` reads them."""
+    with open(trace, "a") as file:
+        file.write("{broken\n")
+    words = ["plan", "llama-3.1-8b", "--on", "h100-sxm-80gb", "--format", "json", "--trace", trace]
+    assert run(words) == 2
+    assert "--skip-broken" in capsys.readouterr().err
+    assert run([*words, "--skip-broken", "--trace-block", "512", "--dialect", "mooncake"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert (body["trace"]["requests"], body["trace"]["levels"][0]["hit_rate_tokens"]) == (8, 0.5)

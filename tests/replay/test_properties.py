@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvcalc.replay import _loops
 from kvcalc.replay.curve import curve_of
 from kvcalc.replay.depths import depths_of, is_stack
-from kvcalc.replay.outcome import Case
+from kvcalc.replay.outcome import Case, kept_blocks
 from kvcalc.replay.policies import POLICIES, policy
 from kvcalc.replay.policies.fifo import _compiled
 from kvcalc.replay.policies.lru import by_blocks
@@ -61,6 +61,28 @@ def slow_hits(trace, capacity, name, said):
 def test_a_replay_is_what_the_definition_gives(name, said, trace, capacity):
     found = policy(name)(case(trace, capacity, said))
     assert (found.hit_blocks.sum(), found.hit_tokens.sum()) == slow_hits(trace, capacity, name, said)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    trace=traces(),
+    capacity=capacities,
+    oversize=st.sampled_from(WORDS["oversize"]),
+    weights=st.lists(st.integers(0, 30), min_size=80, max_size=80),
+    differ=st.booleans(),
+)
+def test_what_goes_into_the_cache_of_a_long_request_is_one_rule(trace, capacity, oversize, weights, differ):
+    """The definition, block by block: what fits from the head on, nothing, or all that comes."""
+    if differ:
+        trace = replace(trace, block_tokens=0, block_weight=np.array(weights[: trace.unique_blocks]))
+    found = case(trace, capacity, Semantics(oversize=oversize))
+    expected = []
+    for request in lists(trace):
+        sizes = [weights[block] if differ else 1 for block in request]
+        fits = [sum(sizes[: count + 1]) <= capacity for count in range(len(sizes))]
+        some = {"truncate": sum(fits), "bypass": 0}.get(oversize, len(sizes))
+        expected.append(len(sizes) if sum(sizes) <= capacity else some)
+    assert kept_blocks(found.stream, found).tolist() == expected
 
 
 @settings(max_examples=60, deadline=None)

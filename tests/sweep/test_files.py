@@ -163,7 +163,7 @@ def test_a_killed_run_leaves_no_file_and_is_continued(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", code, str(target)])
     parts = tmp_path / ".rows.csv.parts"
     deadline = time.monotonic() + 60
-    while len(list(parts.glob("*.npz"))) < 5 and time.monotonic() < deadline:
+    while len(list(parts.glob("0*.npz"))) < 5 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()

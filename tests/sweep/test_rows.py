@@ -181,6 +181,23 @@ def test_chunks_leave_no_seam(monkeypatch, chunk):
     assert dict(pieces.rows[-1]) == dict(whole.rows[len(whole.rows) - 1])
 
 
+SMALL = {"dram": {"bandwidth": "54 GB/s", "capacity": "5 GB"}}
+
+
+@pytest.mark.parametrize(
+    ("tiers", "best", "nothing"), [(SMALL, "dram", "yes"), (SMALL | {"nvme": TWO["nvme"]}, "nvme", "no")]
+)
+def test_a_tier_that_adds_nothing_is_the_best_of_none(tiers, best, nothing):
+    # An L40S has 48 GB and weights of 16 GB: its pool is larger than 5 GB.
+    asked = {"on": "l40s", "engine": "vllm", "hit": 0.5, "tiers": tiers}
+    rows = kvcalc.sweep("llama-3.1-8b", vary=["concurrency=1,400"], **asked).rows
+    for row in rows:
+        assert (row["offload.tier"], row["offload.adds_nothing"]) == (best, nothing)
+        assert row["eviction.swap_time"] is None if best == "dram" else row["eviction.swap_time"] > 0
+    alone = row_of(kvcalc.plan("llama-3.1-8b", concurrency=400, **asked))
+    same(rows[1], alone, asked)
+
+
 def test_columns_have_the_names_and_units_of_a_plan():
     plan = kvcalc.plan("llama-3.1-8b", on="l40s").to_dict()["units"]
     own = {"fits", "offload.total", "working_set.step_time", "prefill.range", "decode.range"}
@@ -195,6 +212,8 @@ def at(body, place, row):
     """Return what the JSON of a plan has at the place that the documentation gives for a column."""
     if place == "capacity.shortfall = 0":
         return body["capacity"]["shortfall"] == 0
+    if place.endswith(", as yes or no"):
+        return {True: "yes", False: "no", None: None}[at(body, place.removesuffix(", as yes or no"), row)]
     if ", or " in place:
         first, _, other = place.removesuffix(" where that is null").partition(", or ")
         found = at(body, first, row)

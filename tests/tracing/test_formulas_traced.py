@@ -11,6 +11,7 @@ from kvcalc.explain import explain, names
 from kvcalc.tracing.expression import evaluate
 from kvcalc.tracing.latex import latex_of, traced_formula
 from kvcalc.tracing.number import node_of
+from kvcalc.tracing.trace import Trace
 
 _FILE = Path(__file__).parents[1] / "formulas" / "test_every_formula.py"
 _SPEC = importlib.util.spec_from_file_location("every_formula", _FILE)
@@ -34,11 +35,12 @@ def parts(result):
 def test_the_graph_of_a_formula_gives_what_the_formula_gives(name, scale):
     sample = _EVERY.SAMPLES[name]
     formula = getattr(formulas, name)
-    traced = traced_formula(formula, sample)
+    with Trace(sample).entered():
+        traced = [node_of(part) for part in parts(traced_formula(formula))]
     # The graph is made at one set of numbers and read at another, unless that would leave a share's range.
     values = {key: value * scale if value > 1 else value for key, value in sample.items()}
-    for found, expected in zip(parts(traced), parts(formula(**values)), strict=True):
-        value = evaluate(node_of(found), values)
+    for node, expected in zip(traced, parts(formula(**values)), strict=True):
+        value = evaluate(node, values)
         if isinstance(expected, str) or isinstance(value, bool):
             assert value == expected
         else:

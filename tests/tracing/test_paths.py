@@ -5,11 +5,12 @@ import pytest
 from kvcalc.errors import DomainError
 from kvcalc.tracing.bounds import ANYTHING, COUNT, NOT_NEGATIVE, POSITIVE
 from kvcalc.tracing.builtin import BUILTINS
-from kvcalc.tracing.expression import GRAPH, evaluate
+from kvcalc.tracing.current import current
+from kvcalc.tracing.expression import evaluate
 from kvcalc.tracing.number import Traced, node_of
 from kvcalc.tracing.paths import follow
 from kvcalc.tracing.rewriting import rewritten
-from kvcalc.tracing.trace import TRACE, started
+from kvcalc.tracing.trace import DeadEndError, Trace
 
 
 def mirrored(source, name):
@@ -20,7 +21,7 @@ def mirrored(source, name):
 
 
 def number(name, bounds=ANYTHING, optional=False):
-    return Traced(GRAPH.input(name, bounds, optional))
+    return Traced(current().graph.input(name, bounds, optional))
 
 
 def value(found, **inputs):
@@ -29,7 +30,8 @@ def value(found, **inputs):
 
 @pytest.fixture(autouse=True)
 def trace():
-    return started({"x": 2.0, "y": 3.0})
+    with Trace({"x": 2.0, "y": 3.0}).entered() as running:
+        yield running
 
 
 def test_a_statement_becomes_a_choice():
@@ -51,11 +53,11 @@ def test_rounding_up_by_floor_division_is_one_operation():
     assert value(found, x=33) == 3
 
 
-def test_an_error_is_a_limit_of_the_graph_and_not_a_way():
+def test_an_error_is_a_limit_of_the_graph_and_not_a_way(trace):
     source = "def f(a, stop):\n    if a > 9:\n        raise stop('too much')\n    return a + 1\n"
     found = follow(lambda: mirrored(source, "f")(number("x"), DomainError))
     assert value(found, x=2.0) == 3.0
-    assert [limit.reason for limit in TRACE.limits] == ["too much"]
+    assert [limit.reason for limit in trace.limits] == ["too much"]
 
 
 def test_a_caught_error_is_a_way():
@@ -65,6 +67,25 @@ def test_a_caught_error_is_a_way():
     )
     found = mirrored(source, "f")(number("x"), DomainError)
     assert [value(found, x=given) for given in (2.0, 20.0)] == [3.0, 0.0]
+
+
+def test_what_code_that_is_not_followed_reads_is_the_number_of_now(trace):
+    half = number("x") / 4  # x is 2.0 now
+    assert float(half) == 0.5
+    assert int(half) == 0
+    assert {limit.reason for limit in trace.limits} == {"a number that the answer is made of is fixed at 0.5"}
+    assert range(number("y"))[-1] == 2  # y is 3.0 now
+    with pytest.raises(TypeError, match="not whole"):
+        range(half)
+    with pytest.raises(DeadEndError, match="rounding"):
+        round(half, 2)
+
+
+def test_a_trace_ends_with_its_block():
+    with Trace().entered() as inner:
+        assert current() is inner
+        assert node_of(1.5) is node_of(1.5)
+    assert current() is not inner
 
 
 def test_words_and_numbers_in_words_follow():

@@ -40,6 +40,7 @@ class Rules:
     checkpoint_kinds: tuple[str, ...] = ()  # states exported inside a prefill take one more page
     checkpoint_grid: bool = False  # hybrid blocks are multiples of the prefill kernels' checkpoints
     latent_hybrid_block: int = 1  # hybrid blocks of MLA models are multiples of this [token]
+    one_host_copy: bool = False  # the host tier keeps once what all ranks hold alike, latents
     skip_layer_blocks: bool = False  # blocks grow until a packed page covers an unquantized layer's
     packing: Packing = "tuples"
 
@@ -66,7 +67,7 @@ CHANGES: tuple[Change, ...] = (
     Change((0, 21), {"tokens_by_concurrency": True}),
     Change((0, 24), {"packing": "slots"}),
     Change((0, 26), {"in_flight": "stages", "skip_layer_blocks": True}),
-    Change((0, 27), {"latent_hybrid_block": 128}),
+    Change((0, 27), {"latent_hybrid_block": 128, "one_host_copy": True}),
     Change((0, 28), {"state_per_block_kinds": ()}),
     Change((0, 29), {"packing": "widest", "null_block_in_fit": True, "in_flight": "overlapped"}),
     Change((0, 29), {"checkpoint_kinds": ("kda",)}),

@@ -36,7 +36,7 @@ def write(question: "Question", path: str, progress: "Progress | None" = None) -
     made = BytesIO()
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
     book = xlsxwriter.Workbook(made, options)
-    with deep():
+    with deep(), plan.trace.entered():
         _fill(book, plan)
     told(2, _PARTS)
     book.close()

@@ -124,7 +124,7 @@ def _curve(cells: Cells, figures: Mapping[str, Figure]) -> list[tuple[Variant, f
     if bandwidth is None:
         return []
     used = inputs_of([bandwidth.node])
-    keys = [key for key in used if key.startswith("tiers.") and key.endswith(".bandwidth")]
+    keys = sorted(key for key in used if key.startswith("tiers.") and key.endswith(".bandwidth"))
     key = (keys or [key for key in used if key == "host_to_device.bandwidth"] or [""])[0]
     item = next((item for item in cells.plan.inputs if item.key == key), None)
     if item is None or item.value is None:

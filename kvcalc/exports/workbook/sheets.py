@@ -8,13 +8,18 @@ from typing import Any
 from kvcalc.exports.inputs import GROUPS, STRUCTURE, Input
 from kvcalc.exports.traced import NOT_LIVE
 from kvcalc.exports.workbook.figures import Figure, absent
+from kvcalc.exports.workbook.formulas import ENDLESS, FINITE_BELOW
 from kvcalc.exports.workbook.names import title
 from kvcalc.exports.workbook.styles import BAD, GOOD, WIDTHS
 from kvcalc.exports.workbook.writing import FIRST_STEP, STEPS, UNKNOWN, Cells
+from kvcalc.results import UNLIMITED
 from kvcalc.tracing.expression import TEXT
 
 FIRST = 3
 """First row of a table, counted from 0: a title, a line that explains, the heads."""
+
+ENDLESS_NOTE = f"{ENDLESS:.0E}, shown as {UNLIMITED}, stands for a number without an end"
+"""Said in the row of heads of the sheets whose cells hold that number."""
 
 SHEETS = {
     "KV": ("kv",),
@@ -249,6 +254,8 @@ def steps_sheet(cells: Cells) -> None:
     sheet.freeze_panes(FIRST_STEP, 3)
     for column, head in enumerate(("Computed by", "What it is", "Value")):
         sheet.write_string(FIRST_STEP - 1, column, head, cells.styles.head())
+    sheet.write_string(FIRST_STEP - 2, 0, f"{ENDLESS_NOTE}.", cells.styles.faint())
+    show_endless(cells, sheet, (FIRST_STEP, 2, FIRST_STEP + len(cells.steps.order), 2))
     for node in cells.steps.order:
         row = cells.row_of(node)
         name, meaning = cells.labels.get(node, ("", ""))
@@ -256,6 +263,19 @@ def steps_sheet(cells: Cells) -> None:
         sheet.write_string(row, 1, meaning, cells.styles.of(font_color="#6B6B6B", font_size=9))
         style = cells.styles.words() if node.kind == TEXT else cells.styles.of(align="right")
         sheet.write_formula(row, 2, cells.step(node), style, cells.value(node))
+
+
+def show_endless(cells: Cells, sheet: Any, area: tuple[int, int, int, int]) -> None:
+    """Show a word in the cells of an area that hold what stands for no end, without changing them."""
+    from xlsxwriter.utility import xl_rowcol_to_cell
+
+    first = xl_rowcol_to_cell(*area[:2])
+    rule = {
+        "type": "formula",
+        "criteria": f"=IF(ISNUMBER({first}),ABS({first})>={FINITE_BELOW:.0E},FALSE)",
+        "format": cells.book.add_format({"num_format": f'"{UNLIMITED}";"-{UNLIMITED}"'}),
+    }
+    sheet.conditional_format(*area, rule)
 
 
 def color_words(cells: Cells, sheet: Any, row: int, column: int, good: str, bad: str) -> None:

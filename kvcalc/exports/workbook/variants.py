@@ -8,9 +8,9 @@ from kvcalc.exports.inputs import Input
 from kvcalc.exports.workbook.figures import Figure
 from kvcalc.exports.workbook.formulas import Steps, spelled, texts_in
 from kvcalc.exports.workbook.names import title
-from kvcalc.exports.workbook.sheets import FIRST, heads, sheet_of
+from kvcalc.exports.workbook.sheets import ENDLESS_NOTE, FIRST, heads, sheet_of, show_endless
 from kvcalc.exports.workbook.writing import NOT_TAKEN, Cells
-from kvcalc.tracing.expression import Node, evaluate
+from kvcalc.tracing.expression import Node, NoValueError, evaluate
 
 SHEET = "Variants"
 CHANGE = 0.2
@@ -86,7 +86,9 @@ class Columns:
         cells = self.cells
         about = "The steps of the sheet Steps once more, with one input changed in each column."
         sheet = sheet_of(cells, SHEET, about, ("label", *("unit" for _ in self.variants)))
-        heads(cells, sheet, ("Step", *(title(item.key) for item in self.variants)))
+        heads(cells, sheet, (f"Step ({ENDLESS_NOTE})", *(title(item.key) for item in self.variants)))
+        rows = len(self.keys) + len(self.steps.order)
+        show_endless(cells, sheet, (FIRST, 1, FIRST + rows, len(self.variants)))
         faint = cells.styles.faint()
         for key in self.keys:
             sheet.write_string(FIRST + self.keys.index(key), 0, cells.names[key], faint)
@@ -118,7 +120,7 @@ class Columns:
         """Return what a cell shows now."""
         try:
             return self.cells.shown(evaluate(node, values, known))
-        except (ArithmeticError, ValueError, TypeError, KeyError):
+        except NoValueError:
             return NOT_TAKEN
 
     def value_at(self, node: Node, place: int) -> Any:

@@ -11,7 +11,7 @@ from kvcalc.exports.workbook.formulas import ENDLESS, FINITE_BELOW, Steps, spell
 from kvcalc.exports.workbook.names import defined_names
 from kvcalc.exports.workbook.styles import Styles
 from kvcalc.results import UNLIMITED
-from kvcalc.tracing.expression import Node, evaluate
+from kvcalc.tracing.expression import Node, NoValueError, evaluate
 from kvcalc.tracing.number import parts_of_text
 from kvcalc.tracing.operations import may_be_endless
 
@@ -90,7 +90,7 @@ class Cells:
         """Return what a cell shows with the inputs as they are now, for programs that do not calculate."""
         try:
             return self.shown(evaluate(node, self.values, self.known))
-        except (ArithmeticError, ValueError, TypeError, KeyError):
+        except NoValueError:
             return NOT_TAKEN
 
     def shown(self, found: Any) -> Any:
@@ -106,7 +106,7 @@ class Cells:
     @property
     def labels(self) -> Mapping[Node, tuple[str, str]]:
         """What computed a step, and what that says it is."""
-        return self.plan.labels
+        return self.plan.trace.labels
 
     def value_of_text(self, text: str) -> str:
         """Return a text with the numbers of now, and dots for what has none."""
@@ -140,6 +140,7 @@ def told(text: str, cells: Cells) -> str:
             continue
         value = evaluate(piece[0], cells.values, cells.known)
         if isinstance(value, str):
-            value = told(value, cells)
-        pieces.append(format(value, piece[1]) if value is not None else "")
+            pieces.append(told(value, cells))  # as a cell's TEXT() leaves words alone
+        else:
+            pieces.append(format(value, piece[1]) if value is not None else "")
     return "".join(pieces)

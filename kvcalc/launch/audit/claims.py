@@ -9,6 +9,7 @@ from kvcalc.formulas.transfer import effective_bandwidth
 from kvcalc.launch.checks.check import Finding
 from kvcalc.launch.checks.piece_size import COPY_SETUP
 from kvcalc.shapes.components import ModelShape
+from kvcalc.wording import size_text
 
 TOLERANCE = 0.05
 """Relative difference within which a claim agrees with arithmetic [1]; above the rounding of a printed
@@ -68,16 +69,16 @@ def _bandwidth(claim: Claim) -> Iterator[Finding]:
     if rate > most * (1 + TOLERANCE):
         yield Finding(
             "error",
-            f"{claim.bytes / 1e9:.3g} GB in {claim.time:.3g} s is {rate / 1e9:.3g} GB/s and {claim.links} "
-            f"link(s) deliver {most / 1e9:.3g} GB/s: not all of it was moved",
+            f"{size_text(claim.bytes)} in {claim.time:.3g} s is {size_text(rate)}/s and {claim.links} "
+            f"link(s) deliver {size_text(most)}/s: not all of it was moved",
         )
     elif claim.piece is not None:
         reached = float(effective_bandwidth(claim.piece, claim.link, COPY_SETUP)) * claim.links
         if rate > reached * (1 + TOLERANCE):
             yield Finding(
                 "error",
-                f"copies of {claim.piece / 1024:.3g} KiB one after another reach {reached / 1e9:.3g} GB/s "
-                f"of a {claim.link / 1e9:.3g} GB/s link, not {rate / 1e9:.3g} GB/s: the rate of large "
+                f"copies of {claim.piece / 1024:.3g} KiB one after another reach {size_text(reached)}/s "
+                f"of a {size_text(claim.link)}/s link, not {size_text(rate)}/s: the rate of large "
                 "copies was used",
                 "the rate at the size of the pieces",
             )
@@ -143,7 +144,7 @@ def _tier(claim: Claim) -> Iterator[Finding]:
     if claim.working_set <= claim.tier_capacity:
         yield Finding(
             "error",
-            f"the working set of {claim.working_set / 1e9:.3g} GB fits the {claim.tier_capacity / 1e9:.3g} "
+            f"the working set of {size_text(claim.working_set)} fits the {claim.tier_capacity / 1e9:.3g} "
             "GB of the tier above: that one was measured",
             "a working set larger than the tier above, or that tier emptied first",
         )

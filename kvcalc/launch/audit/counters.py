@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kvcalc.errors import DomainError
 from kvcalc.formulas.queueing import link_utilization
 from kvcalc.launch.checks.check import Finding
+from kvcalc.wording import size_text
 
 TOLERANCE = 0.02
 """Relative difference up to which counters agree [1]: they are read one after another while a server
@@ -134,7 +135,7 @@ def _rates(counters: Counters, link: float | None, links: int) -> Iterator[Findi
     if rate is not None and rate > link * links:
         yield Finding(
             "error",
-            f"{rate / 1e9:.3g} GB/s was computed and {links} link(s) deliver {link * links / 1e9:.3g} GB/s: "
+            f"{size_text(rate)}/s was computed and {links} link(s) deliver {size_text(link * links)}/s: "
             "part of the tokens did not come over the link",
             "count the bytes that were moved, not the tokens that hit",
         )

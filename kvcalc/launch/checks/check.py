@@ -7,6 +7,7 @@ from typing import Literal
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import uses_lmcache
 from kvcalc.launch.settings import LaunchSettings
+from kvcalc.wording import counted
 
 Severity = Literal["error", "warning", "info"]
 ALL = ("vllm", "sglang", "llama.cpp")
@@ -68,4 +69,4 @@ def some(count: float, noun: str) -> str:
     >>> some(1, "worker"), some(2048, "token")
     ('1 worker', '2,048 tokens')
     """
-    return f"{count:,.0f} {noun}" + ("" if count == 1 else "s")
+    return counted(count, noun)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.wording import size_text
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -19,13 +20,13 @@ def find(deployment: Deployment) -> Iterator[Finding]:
                 "warning",
                 f"{gpus} GPUs restoring at once could take {gpus * link / 1e9:.0f} GB/s and the host's "
                 f"memory gives {machine.host.bandwidth / 1e9:.0f} GB/s",
-                f"plan with {machine.host.bandwidth / gpus / 1e9:.3g} GB/s a GPU (--tier)",
+                f"plan with {size_text(machine.host.bandwidth / gpus)}/s a GPU (--tier)",
                 where,
             )
         return
     yield Finding(
         "info",
-        f"the plan gives each of {gpus} GPUs a host link of {link / 1e9:.3g} GB/s of its own; where GPUs "
+        f"the plan gives each of {gpus} GPUs a host link of {size_text(link)}/s of its own; where GPUs "
         "share a switch or a socket, neighbours have been seen to take 40 % of it",
         "--tier with the rate that all ranks reach at once",
         where,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kvcalc.launch.checks.check import Check, Finding
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.checks.prompt_only import stores_decode
+from kvcalc.wording import part_text, size_text
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -19,8 +20,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     if rate > link:
         yield Finding(
             "warning",
-            f"at full prefill speed each GPU writes {rate / 1e9:.1f} GB/s of KV to the host and its link "
-            f"takes {link / 1e9:.1f} GB/s: stores queue or are dropped",
+            f"at full prefill speed each GPU writes {part_text(rate)}/s of KV to the host and its link "
+            f"takes {part_text(link)}/s: stores queue or are dropped",
             "store selectively (store_threshold, write_through_selective)",
             where,
         )
@@ -29,7 +30,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         share = per_token * steps / link
         yield Finding(
             "warning" if share > 1 else "info",
-            f"generated tokens are stored as well: {per_token * steps / 1e9:.3g} GB/s of each GPU's link "
+            f"generated tokens are stored as well: {size_text(per_token * steps)}/s of each GPU's link "
             f"while decoding, {share:.2%} of it, and a copy in most steps",
             "store prompts alone if answers do not come back as prompts" if share > 1 else "",
             where,

@@ -92,6 +92,11 @@ class Target:
             lines.append(f"The load does not fit: {fitting} of {work.concurrency} sequences at once")
         if self.prefix < self.block:
             lines.append(f"No tier: a prefix of {self.prefix:,} tokens fills no block of {self.block:,}")
+        lines += [
+            f"Tier {row.tier} adds nothing: {row.adds_nothing_reason}; a larger one adds hits"
+            for row in result.offload
+            if row.adds_nothing
+        ]
         for tier in self.scenario.tiers:
             if tier.name not in HOST_TIERS:
                 lines.append(f"Tier {tier.name} is not written: the plan does not know where it lies")

@@ -42,4 +42,9 @@ def emit(target: Target) -> str:
             "--hicache-size is GB (10^9 bytes) for each rank; it equals --hicache-ratio "
             f"{size * GB / pool:.2f} here"
         )
+        if size * GB <= pool:
+            notes.append(
+                "SGLang asserts a host pool larger than the GPU's: before it starts, --hicache-size must be "
+                f"more than {pool / GB:.1f}"
+            )
     return script(notes, "python -m sglang.launch_server", flags)

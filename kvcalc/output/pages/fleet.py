@@ -34,12 +34,14 @@ def fleet_block(fleet: Fleet) -> Grid:
         texts = [found or text(side, name) for found, side in zip(unstable, sides, strict=True)]
         rows.append((words, *texts))
     limit = _LIMITS.get(fleet.limited_by, f"the path to {fleet.limited_by}")
-    tiers, hits = ", ".join(fleet.tiers), text(fleet, "hit_share")
+    tiers, hits = ", ".join(fleet.tiers or fleet.not_counted), text(fleet, "hit_share")
     gain = f"{fleet.gain:.3g}"
     change = "at the rate without" if gain == "1" else f"at {gain} times the rate without"
-    notes = [
-        f"{hits} of {human(fleet.rate, '1/second')} hit {tiers}; with it {limit} saturates first, {change}."
-    ]
+    rate = human(fleet.rate, "1/second")
+    notes = [f"{hits} of {rate} hit {tiers}; with it {limit} saturates first, {change}."]
+    if fleet.not_counted:
+        notes = notes if fleet.tiers else []
+        notes.append(f"{fleet.reason[:1].upper()}{fleet.reason[1:]}.")
     notes += [
         f"{name}: {side.reason}."
         for name, side in (("Without", fleet.without), ("With", fleet.with_tiers))

@@ -7,7 +7,7 @@ from kvcalc.output.fields import text
 from kvcalc.output.format import ABSENT, bytes_text, label
 from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import footer
-from kvcalc.results import KV, Inverse, KVResult, PoolRow, Views
+from kvcalc.results import KV, NO_ENGINE, Inverse, KVResult, PoolRow, Views
 
 _FIT, _ALL = "tokens that fit", "sequences of full length at once"
 _IN_BLOCKS: Mapping[str, str] = MappingProxyType(
@@ -104,7 +104,7 @@ def pool(memory: PoolRow, engine: str) -> Grid:
         for name, words in names.items()
         if getattr(memory, name) is not None
     ]
-    notes = (_NO_ENGINE,) if engine == "generic" else ()
+    notes = (_NO_ENGINE,) if engine == NO_ENGINE else ()
     return Grid("KV memory of one GPU", ("", ""), "lr", tuple(rows), notes)
 
 

@@ -21,6 +21,8 @@ _VERDICT: dict[str, tuple[str, Style]] = {
 
 def verdict(item: Offload) -> Cell:
     """Return what restoring would be, in words with its factor."""
+    if item.adds_nothing:
+        return Cell("adds nothing", "bad")
     word, style = _VERDICT[item.verdict]
     factor = float(item.speedup)
     if not math.isfinite(factor):
@@ -92,7 +94,8 @@ def reasons(items: Sequence[Offload], *, break_even: bool = True) -> tuple[Lines
 
 
 def _reason(item: Offload, break_even: bool) -> str:
-    parts = [item.reason] if item.reason else []
+    parts = [f"adds nothing: {item.adds_nothing_reason}"] if item.adds_nothing else []
+    parts += [f"were there a hit: {item.reason}" if item.adds_nothing else item.reason] if item.reason else []
     if break_even and item.break_even_bandwidth is not None:
         parts.append(f"break-even {text(item, 'break_even_bandwidth')}")
     if item.break_even_tokens is not None:

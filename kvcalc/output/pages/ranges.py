@@ -1,5 +1,6 @@
 """What decides each verdict: the inputs with a range by their influence; shared by `plan` and `restore`."""
 
+import math
 from collections.abc import Sequence
 
 from kvcalc.offload_results import GainRange, Swing
@@ -35,7 +36,11 @@ def gain_text(gain: GainRange | None) -> str:
     """Return the range of the time that restoring saves, in words."""
     if gain is None or gain.low == gain.high:
         return ""
-    found = f"saves {human(gain.middle, 'second')} ({range_text(float(gain.low), float(gain.high), 'second')}"
+    low, middle, high = float(gain.low), float(gain.middle), float(gain.high)
+    word = "saves"
+    if high <= 0 and math.isfinite(low):
+        word, low, middle, high = "loses", -high, -middle, -low
+    found = f"{word} {human(middle, 'second')} ({range_text(low, high, 'second')}"
     if gain.faster is None:
         return found + " over the ranges)"
     return found + f" in nine of ten draws), is faster in {human(gain.faster, '1', share=True)} of them"

@@ -10,6 +10,7 @@ from kvcalc.output.page import Block, Cell, Grid, Lines, Page, grid
 from kvcalc.output.pages.footer import remarks
 from kvcalc.output.pages.replay_serving import serving_blocks
 from kvcalc.replay.results import HitPoint, ReplayResult, ReplayRow
+from kvcalc.wording import counted
 
 LONGEST_CAPACITY = 24
 """Letters of a capacity above which a number stands for it in the tables, and its words below them."""
@@ -35,17 +36,18 @@ def page(result: ReplayResult) -> Page:
         *remarks(result),
         Lines("", (Cell(_speed(result), "dim"),)),
     )
-    return Page(f"Replay of {load.trace}: {human(load.requests, '1')} requests", blocks)
+    return Page(f"Replay of {load.trace}: {counted(load.requests, 'request')}", blocks)
 
 
 def _headline(result: ReplayResult) -> Cell:
     load, weight = result.load, result.inputs["weight"]
     what = {"token": "input tokens", "block": "blocks", "request": "requests, all of one weight"}[weight]
-    asked = f"{text(load, 'input_tokens')} in {text(load, 'blocks')} blocks"
+    asked = f"{text(load, 'input_tokens')} in {counted(load.blocks, 'block')}"
     if load.counted_requests != load.requests:
         asked = f"{text(load, 'counted_requests')} of the requests, {asked}"
     return Cell(
-        f"Hit rates are shares of {what} ({asked}; {text(load, 'distinct_blocks')} different blocks in all). "
+        f"Hit rates are shares of {what} ({asked}; "
+        f"{counted(load.distinct_blocks, 'different block')} in all). "
         f"An infinite cache hits {text(result.rows[-1], 'hit_rate')}.",
         "bold",
     )
@@ -232,7 +234,7 @@ def _sampling(result: ReplayResult) -> tuple[Lines, ...]:
     if sample is None:
         return ()
     line = (
-        f"Estimated from {text(sample, 'rate')} of the blocks, in {text(sample, 'requests')} requests: "
+        f"Estimated from {text(sample, 'rate')} of the blocks, in {counted(sample.requests, 'request')}: "
         f"hit rates are off by a standard error of {text(sample, 'error')} at most (by LRU's)."
     )
     return (Lines("", (Cell(line, "warn"),)),)

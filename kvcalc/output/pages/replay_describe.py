@@ -4,6 +4,7 @@ from kvcalc.output.fields import text
 from kvcalc.output.format import human
 from kvcalc.output.page import Cell, Grid, Lines, Page, grid
 from kvcalc.replay.describe_results import DescribeResult, Rounding, SessionFacts
+from kvcalc.wording import counted
 
 Rows = list[tuple[Cell | str, ...]]
 
@@ -139,12 +140,12 @@ def _rounding(found: Rounding) -> tuple[Grid, ...]:
     size = text(found, "shortest_reusable_prefix")
     notes = [
         f"Only whole blocks hit: a shared prefix of less than {size} saves nothing. "
-        f"{found.requests_below:,.0f} requests are shorter than that.",
+        f"{counted(found.requests_below, 'request is', 'requests are')} shorter than that.",
         f"Finer blocks would add at most {text(found, 'finer_at_most')} of the input; how much of it cannot "
         "be known from blocks of this size.",
     ]
     if found.never_cached:
-        notes.append(f"The file leaves out {found.never_cached:,.0f} tokens behind last full blocks.")
+        notes.append(f"The file leaves out {counted(found.never_cached, 'token')} behind last full blocks.")
     header = ("block", "hits of input tokens", "lost to rounding", "requests without a hit")
     return (grid("What larger blocks would hit", header, "lrrr", rows, tuple(notes)),)
 

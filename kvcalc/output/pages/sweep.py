@@ -12,6 +12,7 @@ from kvcalc.output.pages.footer import remarks
 from kvcalc.output.plot import WIDTH, plot
 from kvcalc.sweeping.results import SweepAxis, SweepChart, SweepLine, SweepResult
 from kvcalc.tables import Column
+from kvcalc.wording import counted
 
 SHOWN = 20
 """Rows of a list on the page; files and the other formats have all of them."""
@@ -67,7 +68,7 @@ def _headline(result: SweepResult) -> Cell:
     count, fitting, answered = (int(n) for n in (result.count, result.fitting, result.answered))
     said = f"{fitting:,} of {count:,} rows fit"
     if answered < count:
-        said += f"; {count - answered:,} have no answer, their column `reason` says why"
+        said += f"; {counted(count - answered, 'has', 'have')} no answer, column `reason` says why"
     return Cell(said + ".", "good" if fitting else "bad")
 
 
@@ -94,13 +95,19 @@ def _rows(
     columns = [known[name] for name in names]
     few = list(islice(rows, SHOWN))
     cells: list[tuple[Cell | str, ...]] = [
-        tuple(_cell(column, row.get(column.name)) for column in columns) for row in few
+        tuple(_cell(column, _shown_word(column, row)) for column in columns) for row in few
     ]
     align = "".join("r" if column.unit else "l" for column in columns)
     left = len(rows) - len(few)
     notes = (f"{left:,} more with --format csv or json, or --save FILE.",) if left else ()
     header = tuple(_WORDS.get(name, name) for name in names)
     return replace(grid(title, header, align, cells, notes), wide="turn" if len(few) == 1 else "narrow")
+
+
+def _shown_word(column: Column, row: Mapping[str, object]) -> object:
+    """Return the value of a cell; the verdict on a tier that adds nothing is that."""
+    nothing = column.name == "offload.verdict" and row.get("offload.adds_nothing") == "yes"
+    return "adds nothing" if nothing else row.get(column.name)
 
 
 def _cell(column: Column, value: object) -> Cell | str:

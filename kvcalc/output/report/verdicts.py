@@ -88,12 +88,16 @@ def badge(item: Offload) -> Badge:
 def _worth(rows: Sequence[Offload]) -> tuple[str, Style]:
     if not rows:
         return "Nothing to restore", ""
-    worth = [item.tier for item in rows if item.verdict == "restore"]
+    adding = [item for item in rows if not item.adds_nothing]
+    if not adding:
+        nothing = [item.tier for item in rows]
+        return f"No: {_list(nothing)} {'adds' if len(nothing) == 1 else 'add'} nothing", "bad"
+    worth = [item.tier for item in adding if item.verdict == "restore"]
     if len(worth) == len(rows):
         return f"Yes, from {_list(worth)}", "good"
     if worth:
         return f"Only from {_list(worth)}", "good"
-    close = [item.tier for item in rows if item.verdict == "too_close"]
+    close = [item.tier for item in adding if item.verdict == "too_close"]
     return (f"Too close to call for {_list(close)}", "warn") if close else ("No, recompute", "bad")
 
 

@@ -4,7 +4,7 @@ The model, the machine and the engine are those of one scenario, so its memory i
 depends on the row runs through the same formulas as a single plan, a chunk of rows at a time.
 """
 
-from kvcalc.planning.batch.columns import COLUMNS, PlanColumn, column, row_of
+from kvcalc.planning.batch.columns import COLUMNS, PlanColumn, column, nothing_word, row_of, worth
 from kvcalc.planning.batch.launch import Launch, answer_loads, launch_of
 from kvcalc.planning.batch.loads import CHUNK, Loads, Numbers, Texts
 from kvcalc.planning.batch.result import BatchResult, batch_of
@@ -22,5 +22,7 @@ __all__ = [
     "batch_of",
     "column",
     "launch_of",
+    "nothing_word",
     "row_of",
+    "worth",
 ]

@@ -72,7 +72,7 @@ _SPEED = (
     PlanColumn("cost_per_million_tokens", "USD", "generated; empty without a price", "less"),
 )
 _OFFLOAD = (
-    PlanColumn("offload.tier", "", "the prefix store with the largest speedup"),
+    PlanColumn("offload.tier", "", "the prefix store with the largest speedup that adds anything"),
     PlanColumn("offload.verdict", "", "restore, recompute or too_close"),
     PlanColumn("offload.confidence", "1", "of the verdict", "more", share=True),
     PlanColumn("offload.speedup", "1", "recompute over total", "more"),
@@ -89,6 +89,10 @@ _OFFLOAD = (
     ),
     PlanColumn("offload.recompute", "second", "to the first token without the tier", "less"),
     PlanColumn("offload.break_even_bandwidth", "byte/second", "above it restoring wins", "less"),
+    PlanColumn(
+        *("offload.adds_nothing", "", "yes where it holds only what the GPUs hold; empty where unknown"),
+        elsewhere="offload[].adds_nothing, as yes or no",
+    ),
     PlanColumn("working_set.tier", "", "the tier to stream from what does not fit"),
     PlanColumn("working_set.verdict", "", "restore: streaming beats taking turns; recompute; too_close"),
     PlanColumn("working_set.speedup", "1", "taking turns over streaming", "more"),
@@ -137,15 +141,26 @@ def row_of(result: PlanResult) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def nothing_word(adds_nothing: bool | None) -> str:
+    """Return in a word whether a tier adds nothing to the GPUs; empty where nobody says what it holds."""
+    return "" if adds_nothing is None else "yes" if adds_nothing else "no"
+
+
+def worth(row: Offload) -> tuple[bool, float]:
+    """Return by what the best tier of a plan is chosen: a tier that adds nothing comes last."""
+    return not row.adds_nothing, float(row.speedup)
+
+
 def _offload(rows: tuple[Offload, ...]) -> dict[str, Any]:
     stores = [row for row in rows if row.mode == PREFIX_STORE]
     sets = [row for row in rows if row.mode == ACTIVE_WORKING_SET]
     found: dict[str, Any] = {}
     if stores:
-        best = max(stores, key=lambda row: float(row.speedup))
+        best = max(stores, key=worth)
         total = best.cached_total if best.overlapped_total is None else best.overlapped_total
         names = [item.name.partition(".")[2] for item in _OFFLOAD if item.name.startswith("offload.")]
         found |= {f"offload.{name}": total if name == "total" else getattr(best, name) for name in names}
+        found["offload.adds_nothing"] = None if best.adds_nothing is None else nothing_word(best.adds_nothing)
     if sets:
         best = max(sets, key=lambda row: float(row.speedup))
         found |= {f"working_set.{name}": getattr(best, name) for name in ("tier", "verdict", "speedup")}

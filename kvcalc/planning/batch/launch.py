@@ -108,6 +108,6 @@ def _answer(launch: Launch, loads: Loads, offload: bool) -> Answers:
         if scenario.overrides.prefill is not None:  # given for the prompt of each row
             prefill = replace(prefill, scenario=scenario)
         speed = replace(launch.speed, scenario=scenario, prefill=prefill)
-        restored = restoring_columns(speed, launch.routes, loads, found)
+        restored = restoring_columns(speed, launch.routes, loads, found, launch.budget)
         found |= restored | evicting(speed, loads, found, restored)
     return found

@@ -6,30 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from kvcalc.formulas.breakeven import confidence, no_break_even, verdict
+from kvcalc.formulas.breakeven import no_break_even, verdict
+from kvcalc.planning.batch.columns import nothing_word
 from kvcalc.planning.batch.loads import Loads, Numbers
 from kvcalc.planning.offload import (
     Restoring,
     Route,
+    adds_nothing,
     block_tokens,
     computing_time,
+    held_alike,
     in_chunks,
     moved_bytes,
     restored_tokens,
     restoring,
     stored,
 )
-from kvcalc.planning.offload.streaming import BOTH_ENDS, streaming, taking_turns
+from kvcalc.planning.offload.rows import factor, settled
+from kvcalc.planning.offload.streaming import gains_over_turns, streaming, streaming_verdict, taking_turns
 from kvcalc.planning.speed import Speed
 
 Columns = dict[str, Any]
 
 
-def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns) -> Columns:
+def restoring_columns(
+    speed: Speed, routes: Sequence[Route], loads: Loads, served: Columns, pool: float
+) -> Columns:
     """Return the prefix store with the largest speedup of each row, and the working set with it.
 
-    `speed` is that of a scenario with `loads` on it.  `fastest` is the highest bandwidth of all prefix
-    stores, which an eviction would use.
+    `speed` is that of a scenario with `loads` on it, and `pool` the KV memory of each GPU.  `fastest` is the
+    highest bandwidth of all prefix stores that add anything, which an eviction would use.
     """
     wanted = loads.prompt if loads.cached is None else loads.cached
     cached: Any = restored_tokens(wanted, loads.prompt, block_tokens(speed))
@@ -37,11 +43,15 @@ def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, serve
         return {}
     # What is stored meanwhile crosses the same link the other way.
     busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
-    stores = [_prefix_store(speed, route, cached) for route in busy]
+    stores = [_prefix_store(speed, route, cached) | _nothing(speed, route, pool) for route in busy]
     sets = [_working_set(route, loads, served) for route in busy]
     hits, short = cached > 0, served["capacity.shortfall"] > 0
     names = [route.tier.name for route in routes]
-    fastest = np.max([np.broadcast_to(found["bandwidth"], hits.shape) for found in stores], axis=0)
+    rates = [
+        np.broadcast_to(np.nan if found["adds_nothing"] == "yes" else found["bandwidth"], hits.shape)
+        for found in stores
+    ]
+    fastest = np.fmax.reduce(rates)
     return {
         **_best("offload", names, stores, hits),
         **_best("working_set", names, sets, short),
@@ -50,8 +60,14 @@ def restoring_columns(speed: Speed, routes: Sequence[Route], loads: Loads, serve
 
 
 def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: Any) -> Columns:  # noqa: ANN401
-    """Return the columns of the tier with the largest speedup, row by row; empty where none exists."""
+    """Return the columns of the tier with the largest speedup, row by row; empty where none exists.
+
+    A tier that adds nothing is taken only where none adds anything.
+    """
     tiers = tuple(tiers)
+    adding = [place for place, found in enumerate(tiers) if found.get("adds_nothing") != "yes"]
+    if adding:
+        tiers, names = tuple(tiers[place] for place in adding), [names[place] for place in adding]
     gains = np.stack([np.broadcast_to(found["speedup"], exists.shape) for found in tiers])
     best = np.argmax(np.where(np.isnan(gains), -np.inf, gains), axis=0)
     chosen = {"tier": np.array(names, dtype=object)[best]}
@@ -62,6 +78,11 @@ def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: A
         f"{prefix}.{name}": np.where(exists, values, "" if values.dtype == object else np.nan)
         for name, values in chosen.items()
     }
+
+
+def _nothing(speed: Speed, route: Route, pool: float) -> Columns:
+    found = adds_nothing(route, held_alike(speed, route, pool))
+    return {"adds_nothing": np.array(nothing_word(found), dtype=object)}
 
 
 def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
@@ -79,15 +100,6 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
     )
     parts, total = found.parts, found.total(remaining)
     low, high = found.gains((np.minimum(fast, slow), np.maximum(fast, slow)), remaining)
-    ends = np.isfinite(total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        faster = np.where(ends, np.where(total > 0, recompute / total, np.inf), 0.0)
-        known = np.isfinite(low)
-        certain = np.where(
-            known,
-            confidence(np.where(known, low, 0.0), np.where(known, high, 1.0)),
-            np.where(high < 0, 1.0, 0.0),
-        )
     return {
         "bytes": found.size,
         "bandwidth": found.bandwidth,
@@ -98,19 +110,19 @@ def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:
         "remaining": remaining,
         "total": total,
         "recompute": recompute,
-        "speedup": faster,
+        "speedup": factor(recompute, total),
         "break_even_bandwidth": _break_even(found, recompute, remaining),
         "verdict": verdict(low, high),
-        "confidence": certain,
+        "confidence": settled(low, high),
     }
 
 
 def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Numbers:
     """Return the bandwidth from which each restore pays; NaN where none does, or it never ends."""
-    spare = recompute - remaining - found.fixed
+    if found.queue.rate is None:
+        return np.asarray(found.break_even(recompute, remaining))
     none = np.asarray(no_break_even(recompute, remaining, found.fixed) != "")
-    allowed = found.longest_transfer(np.where(none, 1.0, spare), remaining)
-    return np.where(none, np.nan, found.size / allowed)
+    return np.asarray(found.break_even(np.where(none, np.nan, recompute), remaining))
 
 
 def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
@@ -118,12 +130,9 @@ def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
     streamed, step = served["capacity.shortfall"], served["decode.step_time"]
     time = streaming(route, step, streamed)
     turns = taking_turns(step, loads.concurrency, served["capacity.sessions"])
-    waits = np.isfinite(turns)
-    slow, fast = (np.where(waits, turns - time * end, 0.0) for end in BOTH_ENDS)
-    words = verdict(np.minimum(slow, fast), np.maximum(slow, fast))
     return {
         "step_time": time,
         "recompute": turns,
         "speedup": turns / time,
-        "verdict": np.where(waits, words, "too_close"),
+        "verdict": streaming_verdict(turns, *gains_over_turns(turns, time)),
     }

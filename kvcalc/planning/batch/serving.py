@@ -9,8 +9,9 @@ from kvcalc.formulas.capacity import (
     capacity_shortfall,
     capacity_utilization,
     first_limit,
+    sequences_of_replica,
 )
-from kvcalc.formulas.cost import time_cost
+from kvcalc.formulas.cost import generation_cost
 from kvcalc.formulas.decode import tokens_per_second
 from kvcalc.planning.bandwidth import sustained, target_rate, traffic
 from kvcalc.planning.batch.loads import Loads
@@ -30,7 +31,7 @@ def serving(speed: Speed, budget: float, loads: Loads) -> Answers:
 def _capacity(speed: Speed, pool: float, loads: Loads) -> Answers:
     decode, settings = speed.decode, speed.scenario.settings
     tokens = loads.prompt + loads.generate
-    need = speed.layout.occupied(tokens) * np.ceil(loads.concurrency / settings.dp)
+    need = speed.layout.occupied(tokens) * sequences_of_replica(loads.concurrency, settings.dp)
     used = capacity_utilization(need, pool) if pool else np.full_like(tokens, np.inf)
     rate = speed.scenario.workload.rate if loads.rate is None else loads.rate
     target = target_rate(loads.concurrency, loads.generate, rate)  # type: ignore[arg-type]
@@ -52,17 +53,15 @@ def _capacity(speed: Speed, pool: float, loads: Loads) -> Answers:
 
 
 def _decode(model: DecodeModel, loads: Loads) -> Answers:
-    share, read = model.scenario.hardware.prefill_efficiency, model.scenario.hardware.decode_efficiency
-    batch = model.stage_batch(loads.concurrency)
     context = context_between(loads.prompt, loads.generate)
-    middle = model.step(batch, context, share.mid, read.mid)
-    time = middle.total
+    steps = model.steps(model.stage_batch(loads.concurrency), context)
+    time = steps.middle.total
     return {
         "decode.step_time": time,
-        "decode.range.low": model.step(batch, context, share.high, read.high).total,
-        "decode.range.high": model.step(batch, context, share.low, read.low).total,
+        "decode.range.low": steps.fast.total,
+        "decode.range.high": steps.slow.total,
         "decode.tokens_per_second": tokens_per_second(loads.concurrency * model.gained, time),
-        "decode.bound": middle.stage.bound,
+        "decode.bound": steps.middle.stage.bound,
     }
 
 
@@ -85,5 +84,4 @@ def _cost(speed: Speed, found: Answers) -> Answers:
     price, pace = speed.scenario.overrides.price, found["decode.tokens_per_second"]
     if price is None:
         return {}
-    seconds = 1e6 / np.where(pace > 0, pace, np.nan)
-    return {"cost_per_million_tokens": time_cost(seconds, price, speed.scenario.gpus)}
+    return {"cost_per_million_tokens": generation_cost(pace, price, speed.scenario.gpus)}

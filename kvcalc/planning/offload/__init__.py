@@ -8,6 +8,7 @@ from kvcalc.planning.offload.prefix import (
     in_chunks,
     loaded_route,
     offload_rows,
+    prefix_store,
     restored_tokens,
     tiers_of,
     times_of,
@@ -17,7 +18,7 @@ from kvcalc.planning.offload.prefix import (
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain_restoring, restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
 from kvcalc.planning.offload.rows import PREFIX_STORE, Lengths, Times, restore_row
-from kvcalc.planning.offload.stores import stored
+from kvcalc.planning.offload.stores import adds_nothing, held_alike, stored
 from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET
 from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
 
@@ -31,15 +32,18 @@ __all__ = [
     "Route",
     "Times",
     "Wait",
+    "adds_nothing",
     "block_tokens",
     "cached_tokens",
     "computing_time",
+    "held_alike",
     "in_chunks",
     "loaded_route",
     "moved_bytes",
     "offload_rows",
     "plain_restoring",
     "plain_route",
+    "prefix_store",
     "restore_row",
     "restored_tokens",
     "restoring",

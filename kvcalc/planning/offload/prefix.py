@@ -9,8 +9,17 @@ from kvcalc.formulas.breakeven import shortest_worthwhile
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.restoring import restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, route_of
-from kvcalc.planning.offload.rows import Lengths, Times, restore_row
-from kvcalc.planning.offload.stores import stored, tell_stores, write_budget, write_need
+from kvcalc.planning.offload.rows import Lengths, Stores, Times, restore_row
+from kvcalc.planning.offload.stores import (
+    adds_nothing,
+    held_alike,
+    stored,
+    tell_opposite,
+    tell_stores,
+    why_nothing,
+    write_budget,
+    write_need,
+)
 from kvcalc.planning.offload.streaming import working_set
 from kvcalc.planning.offload.waiting import tell_wait
 from kvcalc.planning.pace import Pace
@@ -64,7 +73,7 @@ def offload_rows(
     for tier in tiers:
         route = loaded_route(speed, tier, cached, book)
         if cached > 0:
-            rows.append(_prefix_store(speed, route, cached, float(capacity.budget), book))
+            rows.append(prefix_store(speed, route, cached, book, pool=float(capacity.budget)))
         if capacity.shortfall > 0:
             rows.append(working_set(scenario, route, capacity, decode))
     return tuple(rows)
@@ -172,13 +181,27 @@ def times_of(speed: Speed, hit: Hit, remaining: float | None = None) -> Times:
     return Times(middle[0], middle[1], saved[0], saved[1])
 
 
-def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: Notebook) -> Offload:
-    scenario = speed.scenario
+def prefix_store(
+    speed: Speed,
+    route: Route,
+    cached: int,
+    book: Notebook,
+    *,
+    pool: float | None = None,
+    size: float | None = None,
+    remaining: float | None = None,
+) -> Offload:
+    """Return the restore of a hit over one route, with what is stored meanwhile.
+
+    `pool` is the KV memory of each GPU, where it is known; `size` and `remaining` were given instead of the
+    model's.
+    """
+    scenario, given = speed.scenario, size is not None or remaining is not None
     hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
-    size = float(moved_bytes(speed.layout, float(hit.cached)))
-    writes = write_need(speed, route, hit.cached)
-    need = None if writes is None else float(writes)
-    tell_stores(speed, route, need, size, pool, book)
+    size = float(moved_bytes(speed.layout, float(hit.cached))) if size is None else size
+    stores = _stores(speed, route, hit.cached, pool)
+    tell_stores(speed, route, stores.need, size, pool, book)
+    tell_opposite(route, size, stores.need, book)
     found = restoring(scenario, route, size)
     service = size / float(found.bandwidth)
     tell_wait(route.tier.name, found.wait, scenario, service, book)
@@ -187,9 +210,22 @@ def _prefix_store(speed: Speed, route: Route, cached: int, pool: float, book: No
             f"{route.tier.name}: the first restore between two servers takes "
             f"{route.rates.first.value:g} s more"
         )
-    lengths = _lengths(speed, route, max(1.0, hit.new))
-    budget = None if need is None else write_budget(route, scenario.hardware.device_to_host.bandwidth)
-    return restore_row(found, times_of(speed, hit), book, lengths, need, budget)
+    # What was given is of one length, and says nothing of others.
+    lengths = None if given else _lengths(speed, route, max(1.0, hit.new))
+    return restore_row(found, times_of(speed, hit, remaining), book, lengths, stores)
+
+
+def _stores(speed: Speed, route: Route, cached: int, pool: float | None) -> Stores:
+    scenario, writes = speed.scenario, write_need(speed, route, cached)
+    link = scenario.hardware.device_to_host.bandwidth
+    held = None if pool is None else held_alike(speed, route, pool)
+    nothing = None if held is None else adds_nothing(route, held)
+    return Stores(
+        need=None if writes is None else float(writes),
+        budget=None if writes is None else write_budget(route, link),
+        nothing=nothing,
+        why_nothing=why_nothing(route, held) if nothing and held is not None else "",
+    )
 
 
 def worthwhile(tokens: NDArray[np.float64], gain: Seconds) -> Lengths | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kvcalc.formulas.breakeven import break_even_bandwidth
 from kvcalc.formulas.overlap import extra_wait, overlapped_total, pipeline_time, pipeline_window
 from kvcalc.formulas.queueing import service_within
 from kvcalc.formulas.restore import RestoreTime, restore_time
@@ -110,6 +111,30 @@ class Restoring:
             first = self._within(spare, 1 / self.layers, book)
             return np.minimum(first, self._within(spare + window, 1.0, book))
         return self._within(spare, 1.0, book)
+
+    def break_even(
+        self, recompute: Seconds, remaining: Seconds, book: Notebook | None = None
+    ) -> BytesPerSecond:
+        """Return the bandwidth from which a hit pays, with what overlaps and waits; arrays too.
+
+        None does where `no_break_even` says why: a scalar raises there, an element is NaN.
+        """
+        if self.queue.rate is not None:
+            # A faster link shortens the wait too, so the wait at the bandwidth now is no part of the answer.
+            spare = recompute - remaining - self.fixed
+            return self.size / self.longest_transfer(spare, remaining, book)
+        overlap = {}
+        if self.overlaps:
+            overlap["window"] = self.hidden(recompute - remaining - self.fixed, remaining)
+        found: BytesPerSecond = (book or Notebook()).run(
+            break_even_bandwidth,
+            size=self.size,
+            prefill=recompute,
+            remaining=remaining,
+            overhead=self.fixed,
+            **overlap,
+        )
+        return found
 
     def _within(self, budget: Seconds, shown: float, book: Notebook) -> Seconds:
         """Return the transfer of which so much shows, and whose wait takes what the budget leaves."""

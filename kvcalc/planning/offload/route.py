@@ -35,6 +35,7 @@ from kvcalc.tiers import (
 )
 from kvcalc.tiers.mechanisms import PER_PIECE
 from kvcalc.tiers.pieces import piece_bytes
+from kvcalc.wording import said_size, size_text
 
 PAGEABLE_SHARE = 0.35
 """Share of the bandwidth that copies from pageable memory reach [1]; assumed, the middle of the 0.2 to 0.5
@@ -235,7 +236,7 @@ def _tell_rate(route: Route, machine: str, book: Notebook) -> None:
             book.assume(f"{told}; kind= of the tier says what it is")
     if kind is not None and kind.name in HOST_SIDE and tier.shared_by == 1 and tier.bandwidth > route.link:
         book.warn(
-            f"{tier.name}: {tier.bandwidth / 1e9:.4g} GB/s is more than the {route.link / 1e9:.4g} GB/s of "
+            f"{tier.name}: {said_size(tier.bandwidth)}/s is more than the {said_size(route.link)}/s of "
             "the GPU's own host link, which it crosses; it is planned as stated"
         )
     if machine in found.special and route.rates.limit is not None:
@@ -243,7 +244,7 @@ def _tell_rate(route: Route, machine: str, book: Notebook) -> None:
         note = f" ({limit.note})" if limit.note else ""
         book.source(f"{tier.name}.limit", limit.cited)
         book.assume(
-            f"{tier.name}: {found.name} reaches no more than {limit.value / 1e9:.3g} GB/s, as one host with "
+            f"{tier.name}: {found.name} reaches no more than {size_text(limit.value)}/s, as one host with "
             f"{machine} did{note}; another host differs, and mechanism=plain takes the stated bandwidth"
         )
 

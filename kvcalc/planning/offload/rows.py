@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from kvcalc.formulas.breakeven import (
-    break_even_bandwidth,
     cached_total,
     confidence,
     no_break_even,
@@ -18,6 +19,7 @@ from kvcalc.formulas.transfer import effective_bandwidth
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.layers import best_group, lead_of
 from kvcalc.planning.offload.restoring import Restoring
+from kvcalc.quantity import Seconds, Share
 from kvcalc.results import Offload
 from kvcalc.tiers import PLAIN
 
@@ -52,13 +54,26 @@ class Lengths:
     every: bool  # whether all between pay
 
 
+@dataclass(frozen=True)
+class Stores:
+    """What storing into the tier takes at the planned rate, and whether it adds anything to the GPUs."""
+
+    need: float | None = None  # byte/second from one GPU
+    budget: float | None = None  # byte/second that its link and the device can take
+    nothing: bool | None = None
+    why_nothing: str = ""
+
+
+NO_STORES = Stores()
+"""Nothing is known of what is stored: bare numbers."""
+
+
 def restore_row(
     found: Restoring,
     times: Times,
     book: Notebook,
     lengths: Lengths | None = None,
-    write_need: float | None = None,
-    write_budget: float | None = None,
+    stores: Stores = NO_STORES,
 ) -> Offload:
     """Return one restore against one recompute, part by part, with its verdict."""
     route, size = found.route, float(found.size)
@@ -86,7 +101,7 @@ def restore_row(
         remaining=times.remaining,
         cached_total=serial,
         recompute=times.recompute,
-        speedup=_speedup(times.recompute, total),
+        speedup=float(factor(times.recompute, total)),
         break_even_bandwidth=point,
         break_even_tokens=None if lengths is None else lengths.least,
         break_even_tokens_most=None if lengths is None else lengths.most,
@@ -94,24 +109,31 @@ def restore_row(
         extra_wait=wait,
         overlapped_total=None if wait is None else total,
         verdict=str(word),
-        confidence=settled(low, high),
+        confidence=float(settled(low, high)),
         reason=reason or _why(str(word), times.recompute, total, point, found),
         mechanism=route.mechanism.name,
         piece_bytes=None if plain else float(route.piece(size)),
         queue_p99=None if found.wait.p99 is None else float(found.wait.p99),
         utilization=None if found.wait.utilization is None else float(found.wait.utilization),
         first_restore=None if route.rates.first is None else route.rates.first.value,
-        write_need=write_need,
-        write_budget=write_budget,
+        write_need=stores.need,
+        write_budget=stores.budget,
         layer_group=group,
         layerwise_total=layerwise,
         prefetch_lead=lead_of(found) if math.isfinite(float(parts.total)) else None,
+        adds_nothing=stores.nothing,
+        adds_nothing_reason=stores.why_nothing,
     )
 
 
-def settled(low: float, high: float) -> float:
-    """Return how clear a verdict is; one that may never end settles nothing, unless it loses anyway."""
-    return float(confidence(low, high)) if math.isfinite(low) else float(high < 0)
+def settled(low: Seconds, high: Seconds) -> Share:
+    """Return how clear a verdict is; one that may never end settles nothing, unless it loses anyway.
+
+    Arrays too.
+    """
+    ends = np.isfinite(low)
+    known = confidence(np.where(ends, low, 0.0)[()], np.where(ends, high, 1.0)[()])
+    return np.where(ends, known, np.where(high < 0, 1.0, 0.0))[()]
 
 
 def _layerwise(found: Restoring, remaining: float) -> tuple[int | None, float | None]:
@@ -155,35 +177,21 @@ def _quote(found: Restoring, remaining: float, book: Notebook) -> float:
     return float(serial)
 
 
-def _speedup(recompute: float, total: float) -> float:
-    if not math.isfinite(total):
-        return 0.0
-    return float(speedup(recompute, total)) if total > 0 else math.inf
+def factor(recompute: Seconds, total: Seconds) -> Share:
+    """Return how many times faster a hit is; 0 where it never ends, endless where it takes no time.
+
+    Arrays too.
+    """
+    ends, takes = np.isfinite(total), total > 0
+    known = speedup(recompute, np.where(ends & takes, total, 1.0)[()])
+    return np.where(ends, np.where(takes, known, math.inf), 0.0)[()]
 
 
 def _break_even(found: Restoring, times: Times, book: Notebook) -> tuple[float | None, str]:
-    overhead = float(found.fixed)
-    reason = str(no_break_even(times.recompute, times.remaining, overhead))
+    reason = str(no_break_even(times.recompute, times.remaining, float(found.fixed)))
     if reason:
         return None, reason
-    spare = times.recompute - times.remaining - overhead
-    if found.queue.rate is not None:
-        # A faster link shortens the wait too, so the wait at the bandwidth now is no part of the answer.
-        allowed = float(found.longest_transfer(spare, times.remaining, book))
-        return float(found.size) / allowed, ""
-    overlap = {}
-    if found.overlaps:
-        overlap["window"] = float(found.hidden(spare, times.remaining))
-    return float(
-        book.run(
-            break_even_bandwidth,
-            size=float(found.size),
-            prefill=times.recompute,
-            remaining=times.remaining,
-            overhead=overhead,
-            **overlap,
-        )
-    ), ""
+    return float(found.break_even(times.recompute, times.remaining, book)), ""
 
 
 def _why(word: str, recompute: float, total: float, point: float | None, found: Restoring) -> str:

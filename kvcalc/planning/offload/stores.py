@@ -1,7 +1,10 @@
 """What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from kvcalc.engines.vllm.versions import rules_for
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
@@ -38,12 +41,24 @@ def stored(speed: Speed, route: Route, cached: Tokens) -> BytesPerSecond:
 
 
 def tell_stores(
-    speed: Speed, route: Route, need: float | None, size: float, pool: float, book: Notebook
+    speed: Speed, route: Route, need: float | None, size: float, pool: float | None, book: Notebook
 ) -> None:
-    """Warn of stores that the link or the device cannot take, and of tiers too small to matter."""
+    """Warn of stores that the link or the device cannot take, and of tiers too small to matter.
+
+    `pool` is the KV memory of each GPU [byte]; None where the question does not say it.
+    """
     tier, scenario = route.tier, speed.scenario
-    if tier.capacity is not None:
-        _tell_room(route, size, pool, scenario.gpus, tier.capacity, book)
+    whole = size * ranks_kept(speed, route)
+    if tier.capacity is not None and whole > tier.capacity:
+        book.warn(
+            f"{tier.name}: {_size(tier.capacity)} cannot hold the {_size(whole)} of one restored prefix"
+        )
+    held = None if pool is None else held_alike(speed, route, pool)
+    if held is not None and adds_nothing(route, held):
+        book.warn(
+            f"{tier.name}: adds nothing: {why_nothing(route, held)}; what a hit from it is "
+            "said to save is not to be had, and the fleet counts none"
+        )
     if need is None and scenario.workload.rate is not None:
         book.assume(
             f"{tier.name}: what new blocks take to be stored is not counted, since nothing says which are; "
@@ -67,6 +82,22 @@ def tell_stores(
     _tell_wear(route, need * scenario.gpus, book)
 
 
+LEAST_TAKEN = 0.01
+"""Share of a restore's rate [1] that stores must take to be worth a word."""
+
+
+def tell_opposite(route: Route, size: float, need: float | None, book: Notebook) -> None:
+    """Say how much slower a restore is for what is stored meanwhile across the same link."""
+    if need is None:
+        return
+    rate, alone = float(route.bandwidth(size)), float(replace(route, opposite=0.0).bandwidth(size))
+    if rate < alone * (1 - LEAST_TAKEN):
+        book.assume(
+            f"{route.tier.name}: stores send {_rate(need)} across the same link the other way, which leaves "
+            f"a restore {_rate(rate)} of {_rate(alone)}"
+        )
+
+
 def write_budget(route: Route, device_to_host: float) -> float:
     """Return what can be written from one GPU [byte/second]: the tighter of its link and the device."""
     tier, kind = route.tier, route.kind
@@ -75,16 +106,43 @@ def write_budget(route: Route, device_to_host: float) -> float:
     return min(device_to_host, written / tier.shared_by)
 
 
-def _tell_room(route: Route, size: float, pool: float, gpus: int, capacity: float, book: Notebook) -> None:
-    name = route.tier.name
-    if size * gpus > capacity:
-        book.warn(f"{name}: {_size(capacity)} cannot hold the {_size(size * gpus)} of one restored prefix")
-    elif _holds_the_same(route) and capacity <= pool * gpus:
-        book.warn(
-            f"{name}: {_size(capacity)} is no more than the {_size(pool * gpus)} of KV that the GPUs hold; "
-            f"it stores the same blocks ({_policy(route).replace('_', '-')}) and adds nothing: what a hit "
-            "from it is said to save, and what it would do for a fleet, is not to be had"
-        )
+def held_alike(speed: Speed, route: Route, pool: float) -> float:
+    """Return the bytes that a tier takes for all that the GPUs hold, `pool` bytes each."""
+    return pool * ranks_kept(speed, route) * speed.scenario.settings.dp
+
+
+def ranks_kept(speed: Speed, route: Route) -> int:
+    """Return the ranks whose bytes of one sequence the tier keeps: all that it lies on, or one for all.
+
+    A latent is the same on each of them.  Under DP attention a sequence lies on its own group alone.
+    """
+    settings, shape = speed.scenario.settings, speed.scenario.model.shape
+    parts = shape.components_for(settings.engine)
+    alike = all(tensor.split == "replicated" for part in parts for tensor in part.entry)
+    once = (
+        route.mechanism.one_copy and settings.engine == "vllm" and rules_for(settings.version).one_host_copy
+    )
+    if alike and once and settings.pp == settings.dcp == 1:
+        return 1
+    return settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
+
+
+def adds_nothing(route: Route, held: float) -> bool | None:
+    """Return whether a tier holds no more than the GPUs and the same blocks, so that they serve its hits.
+
+    `held` is what it takes for all that they hold [byte].  None where nobody says what it holds itself.
+    """
+    if route.tier.capacity is None:
+        return None
+    return _holds_the_same(route) and route.tier.capacity <= held
+
+
+def why_nothing(route: Route, held: float) -> str:
+    """Return in words why such a tier adds nothing."""
+    return (
+        f"{_size(route.tier.capacity or 0.0)} is no more than the {_size(held)} of KV that the GPUs hold, "
+        f"and it stores the same blocks ({_policy(route).replace('_', '-')})"
+    )
 
 
 def _holds_the_same(route: Route) -> bool:

@@ -1,7 +1,7 @@
 """The active working set: KV that does not fit the GPU, streamed in every decode step."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,10 +27,8 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
     streamed_step = float(streaming(route, step, streamed))
     wanted, resident = scenario.workload.concurrency, float(capacity.sessions)
     turns = float(taking_turns(step, wanted, resident))
-    low, high = sorted(turns - streamed_step * end for end in BOTH_ENDS)
     fits = math.isfinite(turns)
-    # Without room for one sequence nothing takes turns: streaming is neither faster nor slower than that.
-    word = str(verdict(low, high)) if fits else "too_close"
+    low, high = gains_over_turns(turns, streamed_step)
     return Offload(
         tier=route.tier.name,
         mode=ACTIVE_WORKING_SET,
@@ -50,7 +48,7 @@ def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: De
         break_even_tokens=None,
         extra_wait=max(0.0, streamed_step - step),
         overlapped_total=streamed_step,
-        verdict=word,
+        verdict=str(streaming_verdict(turns, low, high)),
         confidence=float(confidence(low, high)) if fits else 0.0,
         mechanism=route.mechanism.name,
         reason=f"every decode step streams what does not fit; {_alternative(wanted, resident)}",
@@ -69,6 +67,23 @@ def taking_turns(step: Seconds, wanted: Count, resident: Count) -> Seconds:
     """
     held = np.asarray(resident, dtype=float)
     return np.where(held > 0, step * wanted / np.where(held > 0, held, 1.0), math.inf)[()]
+
+
+def gains_over_turns(turns: Seconds, streamed: Seconds) -> tuple[Seconds, Seconds]:
+    """Return the least and most time that streaming saves over the range of its bandwidth; arrays too.
+
+    It is none where turns never end.
+    """
+    slow, fast = (np.where(np.isfinite(turns), turns - streamed * end, 0.0)[()] for end in BOTH_ENDS)
+    return np.minimum(slow, fast), np.maximum(slow, fast)
+
+
+def streaming_verdict(turns: Seconds, low: Seconds, high: Seconds) -> Any:  # noqa: ANN401 - a word, or some
+    """Return whether streaming beats taking turns; arrays too.
+
+    Without room for one sequence nothing takes turns: streaming is neither faster nor slower than that.
+    """
+    return np.where(np.isfinite(turns), verdict(low, high), "too_close")
 
 
 def _alternative(wanted: int, resident: float) -> str:

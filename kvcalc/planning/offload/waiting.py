@@ -9,6 +9,7 @@ from kvcalc.formulas.queueing import backlog_growth, link_utilization, mean_wait
 from kvcalc.planning.notebook import Notebook
 from kvcalc.quantity import PerSecond, Seconds, Share
 from kvcalc.scenario import Scenario
+from kvcalc.wording import time_text
 
 VARIATION = 1.0
 """Standard deviation of the transfer time over its mean [1]; assumed: prefixes of agent traces vary by as
@@ -81,14 +82,10 @@ def tell_wait(tier: str, wait: Wait, scenario: Scenario, service: float, book: N
     book.run(mean_wait, service=service, utilization=busy, variation=VARIATION)
     mean, late = float(wait.mean), float(wait.p99)
     # So few may wait that the worst hundredth waits no longer than the mean, which the few make up.
-    waits = f"wait {_time(mean)} on average, {_time(late)} in the worst hundredth"
+    waits = f"wait {time_text(mean)} on average, {time_text(late)} in the worst hundredth"
     if late <= mean:
-        waits = f"rarely wait, {_time(mean)} on average"
+        waits = f"rarely wait, {time_text(mean)} on average"
     book.assume(
         f"{tier}: restores at the planned rate keep its link busy {busy:.1%} of the time and {waits} "
         "(random arrivals, transfer times that vary by their mean); --queue replaces it"
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

@@ -20,6 +20,8 @@ ALIGNMENT = 4096
 """Offsets and sizes of direct I/O are multiples of this [byte]."""
 WRITE_PIECE = 8 * 2**20
 """Bytes written at once while the file is made [byte]."""
+SYNC_PIECES = 16
+"""Pieces after which what was written is sent to the disk [1]."""
 GOOD_FILE = 8 * 2**30
 """Size of a file that no drive's cache holds [byte]."""
 ASK_ABOVE = 2**30
@@ -162,8 +164,12 @@ def content(seed: int, piece: int, size: int) -> bytes:
 
 
 def _write(handle: int, size: int, seed: int, beat: Callable[[], None]) -> None:
-    for piece in range(0, size // WRITE_PIECE):
-        os.write(handle, content(seed, piece, WRITE_PIECE))
+    for piece in range(size // WRITE_PIECE):
+        left = memoryview(content(seed, piece, WRITE_PIECE))
+        while left:
+            left = left[os.write(handle, left) :]
+        if piece % SYNC_PIECES == SYNC_PIECES - 1:
+            os.fsync(handle)  # a deadline is looked at between writes, not behind a long last one
         beat()
     os.fsync(handle)
     with suppress(OSError, AttributeError):

@@ -99,7 +99,7 @@ def _rows(jobs: Sequence[Job], notes: list[str]) -> Iterator[tuple[Part, Measure
         mixed = any(count != len(ran) for count in counts)
         if mixed:
             names = _listed([job.place.number for job in ran])
-            notes.append(f"{names} ran at the same time; what one of them reaches alone is not known")
+            notes.append(f"{names} ran at the same time: none tells a latency, and each may be faster alone")
         for group in alike.values():
             yield group[0], _row(group, sum(_depth(part.job, run) for part in group), mixed)
 

@@ -7,7 +7,7 @@ from kvcalc.probe.sweep import Series, Step
 from kvcalc.probe.timing import HostTimer
 
 MOST_THREADS = 64
-SIDE = 2048
+SIDE = 1536
 """Side of the matrices [1]."""
 
 
@@ -18,14 +18,12 @@ def run(session: Session) -> None:
     size = buffer_size(session.environment.last_level_cache, session.environment.memory_available)
     copies = [(threads, False) for threads in counts]
     copies += [] if session.quick else [(allowed, True)]
+    if not session.devices:
+        _products(session, 1 / (len(copies) + 1))  # first, as no profile of a CPU is one without its rate
     for done, (threads, huge) in enumerate(copies):
         if done and session.left() <= 0:
             raise PartlyError(f"copies by {threads} threads: the time was used up")
-        _copies(session, size, threads, huge, 1 / (len(copies) + 1 - done))
-    if session.left() <= 0:
-        raise PartlyError("products of matrices: the time was used up")
-    if not session.devices:
-        _products(session)
+        _copies(session, size, threads, huge, 1 / (len(copies) - done))
 
 
 def _copies(session: Session, size: int, threads: int, huge: bool, share: float) -> None:
@@ -57,7 +55,7 @@ def _copies(session: Session, size: int, threads: int, huge: bool, share: float)
     copies.close()
 
 
-def _products(session: Session) -> None:
+def _products(session: Session, share: float) -> None:
     """Time a product of matrices by numpy: without a GPU, the CPU is what computes."""
     series = Series(
         test="M1",
@@ -70,4 +68,4 @@ def _products(session: Session) -> None:
         fitted=False,
     )
     step = Step(0.0, multiply(SIDE, session.options.seed), operations=2.0 * SIDE**3)
-    session.measure(series, HostTimer(), [step])
+    session.measure(series, HostTimer(), [step], share)

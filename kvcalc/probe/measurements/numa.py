@@ -103,6 +103,12 @@ def _host(session: Session, near: int, node: int, flags: tuple[str, ...], share:
         fitted=False,
     )
     with on_node(near):  # always the same CPUs, with the memory of each node in turn
-        step = Step(float(copies.size), copies.copy(), counted=2.0 * copies.size, verify=copies.same)
+        step = Step(
+            float(copies.size),
+            copies.copy(),
+            counted=2.0 * copies.size,
+            verify=copies.same,
+            clear=copies.clear,
+        )
         session.measure(series, HostTimer(), [step], share)
     copies.close()

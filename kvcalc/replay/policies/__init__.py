@@ -1,40 +1,40 @@
 """Replacement policies by name, one file each: a function from a case to what it found."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kvcalc.errors import SettingsError, did_you_mean
-from kvcalc.replay.outcome import Case, Outcome
-
-FIFO, LRU, BELADY, INFINITE = "fifo", "lru", "belady", "infinite"
-
-POLICIES: Mapping[str, str] = MappingProxyType(
-    {
-        LRU: "least recently used, which evicts leaves of the prefix tree",
-        FIFO: "first in, first out",
-        "lfu": "least frequently used since it came in",
-        "perfect-lfu": "least frequently used since the trace began",
-        "arc": "ARC: recency and frequency, balanced by ghosts",
-        "s3fifo": "S3-FIFO: a small queue before the main one",
-        "sieve": "SIEVE: a hand that spares what was hit",
-        "gdsf": "greedy dual size frequency at unit cost",
-        "cost": "cheapest to recompute first, among leaves of the prefix tree",
-        "rules": "the rules of a kv_eviction file, by session: protection and cooldown",
-        "belady-insert": "Belady's rule for a cache that takes every block",
-        BELADY: "bound: used again latest first, a block may be refused",
-        INFINITE: "bound: never evicts",
-    }
+from kvcalc.replay.policies.registry import (
+    ALWAYS,
+    BELADY,
+    BOUNDS,
+    CHOICES,
+    FIFO,
+    INFINITE,
+    LRU,
+    POLICIES,
+    Policy,
 )
-"""Policy -> what it evicts, in a line."""
 
-ALWAYS = (FIFO, LRU, BELADY, INFINITE)
-"""Policies that every result shows, so that a gap can be put down to capacity or to the policy."""
+if TYPE_CHECKING:
+    from kvcalc.replay.outcome import Case, Outcome
 
-BOUNDS = (BELADY, INFINITE)
+__all__ = [
+    "ALWAYS",
+    "BELADY",
+    "BOUNDS",
+    "CHOICES",
+    "FIFO",
+    "INFINITE",
+    "LRU",
+    "POLICIES",
+    "Policy",
+    "policy",
+]
 
 
-def policy(name: str) -> Callable[[Case], Outcome]:
+def policy(name: str) -> "Callable[[Case], Outcome]":
     """Return the function that replays a policy.
 
     Raises

@@ -5,15 +5,12 @@ number of blocks in a segment, and is used where a policy can tell blocks of one
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from kvcalc.replay.outcome import Case, Outcome
-from kvcalc.replay.semantics import ANY, ATOMIC, BYPASS, PIN, TAIL, TRUNCATE
-
-if TYPE_CHECKING:
-    pass
+from kvcalc.replay.outcome import Case, Outcome, kept_blocks
+from kvcalc.replay.semantics import ANY, ATOMIC, PIN, TAIL
 
 NOTHING_PINNED: frozenset[int] = frozenset()
 
@@ -92,12 +89,12 @@ def replay_blocks(case: Case, cache: Whole, begin: Callable[[int, list[int]], No
     hits = np.zeros(stream.requests, np.int64)
     tokens = np.zeros(stream.requests, np.int64)
     count_tokens = _token_counter(case)
-    for request in range(stream.requests):
+    rooms = kept_blocks(stream, case).tolist()
+    for request, room in enumerate(rooms):
         chain = stream.ids(request).tolist()
         found = [block in cache for block in chain] if said.lookup == ATOMIC else []
         if begin is not None:
             begin(request, chain)
-        room = _kept(chain, case)
         pinned: Collection[int] = set(chain) if said.oversize == PIN else NOTHING_PINNED
         depths: Iterable[int] = range(room - 1, -1, -1) if said.touch == TAIL else range(room)
         if said.lookup == ATOMIC:
@@ -129,19 +126,6 @@ def _token_counter(case: Case) -> Callable[[int, list[int], list[bool]], int]:
         return sum(found) * each - (short[request] if last else 0)
 
     return counted
-
-
-def _kept(chain: list[int], case: Case) -> int:
-    """Return how many blocks of a request, head first, are touched."""
-    weights = case.stream.trace.block_weight
-    size = len(chain) if weights is None else int(weights[chain].sum())
-    if size <= case.capacity or case.semantics.oversize not in (BYPASS, TRUNCATE):
-        return len(chain)
-    if case.semantics.oversize == BYPASS:
-        return 0
-    if weights is None:
-        return case.capacity
-    return int(np.searchsorted(np.cumsum(weights[chain]), case.capacity, side="right"))
 
 
 def sizes_of(case: Case) -> "list[int] | None":

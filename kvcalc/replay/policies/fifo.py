@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvcalc.replay import _jit, _loops
-from kvcalc.replay.outcome import Case, Outcome, any_tokens, kept, of_prefix
+from kvcalc.replay.outcome import Case, Outcome, any_tokens, kept, kept_blocks, of_prefix
 from kvcalc.replay.policies.blocks import Cache, first_free, replay_blocks, sizes_of
-from kvcalc.replay.semantics import ANY, ATOMIC, BYPASS, PIN, TAIL, TRUNCATE, Semantics
-from kvcalc.replay.stream import Stream
+from kvcalc.replay.semantics import ANY, ATOMIC, PIN, TAIL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +52,7 @@ def replay(case: Case) -> Outcome:
         loop = _jit.compiled(_loops.fifo)
         if loop is not None:
             return _compiled(case, loop)
-    return _by_number(case.stream, case.capacity, said)
+    return _by_number(case)
 
 
 def _compiled(case: Case, loop: Callable[..., int]) -> Outcome:
@@ -67,39 +66,32 @@ def _compiled(case: Case, loop: Callable[..., int]) -> Outcome:
     return of_prefix(stream, hits, inserted, max(0, inserted - capacity))
 
 
-def _by_number(stream: Stream, capacity: int, semantics: Semantics) -> Outcome:
+def _by_number(case: Case) -> Outcome:
+    stream, capacity, semantics = case.stream, case.capacity, case.semantics
     hits = np.zeros(stream.requests, np.int64)
     last_hit = np.zeros(stream.requests, bool)
     number = np.full(stream.trace.unique_blocks, -capacity, np.int64)
     prefix, backwards = semantics.hits != ANY, semantics.touch == TAIL
     inserted = 0
-    for request in range(stream.requests):
+    for request, room in enumerate(kept_blocks(stream, case).tolist()):
         chain = stream.ids(request)
         if not len(chain):
             continue
         known = number[chain]
-        kept = _kept(len(chain), capacity, semantics.oversize)
         order = slice(None, None, -1) if backwards else slice(None)
-        missing = _misses(known[:kept][order], inserted - capacity)
+        missing = _misses(known[:room][order], inserted - capacity)
         if semantics.lookup == ATOMIC:
             cached = known > inserted - capacity
         else:
-            cached = np.concatenate((~missing[order], known[kept:] > inserted - capacity))
+            cached = np.concatenate((~missing[order], known[room:] > inserted - capacity))
         hits[request] = _leading(cached) if prefix else np.count_nonzero(cached)
         last_hit[request] = hits[request] == len(chain) if prefix else cached[-1]
         count = int(np.count_nonzero(missing))
         if count:
-            number[chain[:kept][order][missing]] = np.arange(inserted + 1, inserted + count + 1)
+            number[chain[:room][order][missing]] = np.arange(inserted + 1, inserted + count + 1)
             inserted += count
     tokens = any_tokens(stream, hits, last_hit)
     return Outcome(hits, tokens, inserted, max(0, inserted - capacity))
-
-
-def _kept(blocks: int, capacity: int, oversize: str) -> int:
-    """Return how many of a request's blocks, head first, are put into the cache."""
-    if blocks <= capacity:
-        return blocks
-    return {TRUNCATE: capacity, BYPASS: 0}.get(oversize, blocks)
 
 
 def _misses(known: "NDArray[np.int64]", oldest: int) -> "NDArray[np.bool_]":

@@ -4,8 +4,6 @@ With tails touched first, evicting the least recently used block is evicting a l
 the running request is pinned, as engines with such a tree do.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection
 from dataclasses import replace as changed
 
 import numpy as np
@@ -14,33 +12,17 @@ from kvcalc.replay import _loops
 from kvcalc.replay.depths import depths_of, is_stack
 from kvcalc.replay.groups import Groups, groups_of
 from kvcalc.replay.outcome import Case, Outcome, kept, of_prefix
-from kvcalc.replay.policies.blocks import Cache, first_free, replay_blocks, sizes_of
+from kvcalc.replay.policies.blocks import Cache, replay_blocks, sizes_of
+from kvcalc.replay.policies.fifo import Queue
 from kvcalc.replay.semantics import ATOMIC, BYPASS, HEAD, PIN, PREFIX, THRASH, Semantics
 
 
-class Recency:
+class Recency(Queue):
     """Cached blocks in the order of their last touch."""
-
-    def __init__(self) -> None:
-        self.queue: OrderedDict[int, None] = OrderedDict()
-
-    def __contains__(self, block: int) -> bool:
-        return block in self.queue
 
     def hit(self, block: int, depth: int) -> None:
         """Put a block last."""
         self.queue.move_to_end(block)
-
-    def add(self, block: int, depth: int) -> None:
-        """Queue a block."""
-        self.queue[block] = None
-
-    def evict(self, pinned: Collection[int]) -> int | None:
-        """Take out the block that was not touched for longest."""
-        victim = first_free(self.queue, pinned)
-        if victim is not None:
-            del self.queue[victim]
-        return victim
 
 
 def replay(case: Case) -> Outcome:

@@ -11,6 +11,7 @@ from kvcalc.replay.readers.collect import Request
 from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.values import Row, listed, name, seconds, whole
 from kvcalc.replay.trace import Finding
+from kvcalc.wording import counted
 
 ROOT = "-1"
 """Parent of a chat's first request."""
@@ -60,5 +61,6 @@ class Bailian(Dialect):
         )
         if not self._orphans:
             return (kind,)
-        text = f"{self._orphans:,} requests continue a chat that began before the file: each opens a session."
+        going_on = counted(self._orphans, "request continues", "requests continue")
+        text = f"{going_on} a chat that began before the file: each opens a session."
         return (kind, Finding("parents_outside", self._orphans, text))

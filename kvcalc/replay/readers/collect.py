@@ -45,9 +45,10 @@ class Request:
 
 @record
 class Gathered:
-    """All requests of a file, as arrays; `lines` says where each stood."""
+    """All requests of a trace, as arrays; `files` and `lines` say where each stood."""
 
     runs: Runs
+    files: "NDArray[np.int64]"  # which of the trace's files, from 0 on
     lines: "NDArray[np.int64]"
     input_tokens: "NDArray[np.int64]"
     output_tokens: "NDArray[np.int64]"
@@ -66,6 +67,7 @@ def some_of(found: Gathered, keep: "NDArray[np.bool_]") -> Gathered:
     tenant, tenants = _named(found.tenant[keep], found.tenants)
     return Gathered(
         runs=merged(compacted(kept(found.runs, keep))),
+        files=found.files[keep],
         lines=found.lines[keep],
         input_tokens=found.input_tokens[keep],
         output_tokens=found.output_tokens[keep],
@@ -98,6 +100,8 @@ class Collector:
     """Takes requests; `gathered` gives them back as arrays."""
 
     def __init__(self, numbered: bool = False) -> None:
+        self.file = 0  # number of the file whose lines are taken
+        self.files: list[int] = []
         self.lines: list[int] = []
         self._runs: list[tuple[NDArray[np.int64], ...]] = []  # done
         self._parts: list[NDArray[np.int64]] = []  # of the chunk: ids, or runs of them in two columns
@@ -127,6 +131,7 @@ class Collector:
             part = self._numbered(part, request)
         self._parts.append(part)
         self._waiting += len(part)
+        self.files.append(self.file)
         self.lines.append(line)
         self._agent.append(request.agent)
         self._lengths.append((request.input_tokens, request.output_tokens, request.time))
@@ -213,6 +218,7 @@ class Collector:
         lengths = np.array(self._lengths, np.float64).reshape(-1, 3)
         return Gathered(
             runs=merged(compacted(joined(self._runs))),
+            files=np.array(self.files, np.int64),
             lines=np.array(self.lines, np.int64),
             input_tokens=lengths[:, 0].astype(np.int64),
             output_tokens=lengths[:, 1].astype(np.int64),

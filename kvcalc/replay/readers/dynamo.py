@@ -12,6 +12,7 @@ from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.mooncake import MILLISECOND
 from kvcalc.replay.readers.values import BrokenLineError, Row, inner, listed, name, seconds, whole
 from kvcalc.replay.trace import Finding
+from kvcalc.wording import counted
 
 TRACE_SCHEMA = "dynamo.request.trace.v1"
 AGENTIC_SCHEMA = "dynamo.agentic_mooncake"
@@ -127,9 +128,10 @@ class DynamoAgentic(Dialect):
         """Tell that starts depend on other requests, and how far an id means the same."""
         found = []
         if self._waiting:
+            starting = counted(self._waiting, "request starts", "requests start")
             text = (
-                f"{self._waiting:,} requests start after others end; only their earliest start is known, and "
-                "among those that share it the order of the file counts."
+                f"{starting} after others end; only the earliest start is known, and among those that share "
+                "it the order of the file counts."
             )
             found.append(Finding("dependent_starts", self._waiting, text, warning=True))
         if self._local:

@@ -8,6 +8,7 @@ from kvcalc.replay import sharing
 from kvcalc.replay.readers.chains import Chained
 from kvcalc.replay.readers.collect import Gathered
 from kvcalc.replay.trace import NOWHERE, Finding, Trace
+from kvcalc.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +17,12 @@ MOST_COUNTED = 20_000_000
 """Block accesses up to which both rates are counted while a file is read: some seconds [1]."""
 SHOWN_LINES = 5
 """How many line numbers a finding names [1]."""
+
+HAVE = ("request has", "requests have")
+NAME = ("request names", "requests name")
+TOKENS = ("token", "tokens")
+TIMES = ("time", "different times")
+"""What is counted here, of one and of many."""
 
 
 def findings_of(found: Gathered, chains: Chained, block_tokens: int) -> tuple[Finding, ...]:
@@ -62,7 +69,7 @@ def _chains(chains: Chained, found: Gathered) -> tuple[Finding, ...]:
     not_chained = Finding("not_chained", chains.conflicting, text, warning=True)
     if not chains.repeating:
         return (not_chained,)
-    text = f"{chains.repeating:,} requests have a block id twice; in a chain the two are different blocks."
+    text = f"{counted(chains.repeating, *HAVE)} a block id twice; in a chain the two are different blocks."
     return (not_chained, Finding("repeated_ids", chains.repeating, text))
 
 
@@ -71,20 +78,21 @@ def _blocks(found: Gathered, blocks: "NDArray[np.int64]", size: int) -> tuple[Fi
     result = []
     partial = rest < 0
     if partial.any():
-        text = f"{int(partial.sum()):,} requests end in a block that is not full; the file counts it as one."
+        ending = counted(int(partial.sum()), "request ends", "requests end")
+        text = f"{ending} in a block that is not full; the file counts it as one."
         result.append(Finding("partial_last_block", int(partial.sum()), text))
     dropped = (rest > 0) & (rest < size)
     if dropped.any():
         text = (
-            f"{int(dropped.sum()):,} requests have input behind their last full block that the file leaves "
-            f"out ({int(rest[dropped].sum()):,} tokens): it can never hit."
+            f"{counted(int(dropped.sum()), *HAVE)} input behind their last full block that the file leaves "
+            f"out ({counted(int(rest[dropped].sum()), *TOKENS)}): it can never hit."
         )
         result.append(Finding("dropped_last_block", int(dropped.sum()), text))
     short = (rest >= size) & (blocks > 0)
     if short.any():
         text = (
-            f"{int(short.sum()):,} requests have at least one block of input less than their length says "
-            f"({int(rest[short].sum()):,} tokens without a block): these tokens can never hit."
+            f"{counted(int(short.sum()), *HAVE)} at least one block of input less than the length says "
+            f"({counted(int(rest[short].sum()), *TOKENS)} without a block): these tokens can never hit."
         )
         lines = first_lines(found.lines, short)
         result.append(Finding("uncovered_input", int(short.sum()), text, lines, warning=True))
@@ -100,7 +108,7 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     if len(known) < len(found.time):
         missing = np.isnan(found.time)
         text = (
-            f"{int(missing.sum()):,} of {len(missing):,} requests have no time: all are taken in the order "
+            f"{int(missing.sum()):,} of {counted(len(missing), *HAVE)} no time: all are taken in the order "
             "of their lines."
         )
         result.append(
@@ -114,7 +122,7 @@ def _times(found: Gathered) -> tuple[Finding, ...]:
     different = len(np.unique(known))
     if different < len(known):
         text = (
-            f"{len(known):,} requests have {different:,} different times: the order of those that share "
+            f"{counted(len(known), *HAVE)} {counted(different, *TIMES)}: the order of those that share "
             "one is that of the file."
         )
         result.append(Finding("tied_times", len(known) - different, text))
@@ -125,9 +133,9 @@ def _empty(found: Gathered, blocks: "NDArray[np.int64]") -> tuple[Finding, ...]:
     result = []
     none = blocks == 0
     if none.any():
-        text = f"{int(none.sum()):,} requests have no block, such as those shorter than one: none can hit."
+        text = f"{counted(int(none.sum()), *HAVE)} no block (an input shorter than one): it can never hit."
         result.append(Finding("no_blocks", int(none.sum()), text, first_lines(found.lines, none)))
     if (found.session == NOWHERE).any() and found.sessions:
         lacking = int((found.session == NOWHERE).sum())
-        result.append(Finding("no_session", lacking, f"{lacking:,} requests name no session."))
+        result.append(Finding("no_session", lacking, f"{counted(lacking, *NAME)} no session."))
     return tuple(result)

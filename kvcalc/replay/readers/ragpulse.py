@@ -16,6 +16,7 @@ from kvcalc.replay.readers.dialect import Asked, Dialect
 from kvcalc.replay.readers.stream import CutOffError, lines, parser
 from kvcalc.replay.readers.values import BrokenLineError, Row, inner, listed, name, seconds, whole
 from kvcalc.replay.trace import Finding
+from kvcalc.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,9 +81,10 @@ class RagPulse(Dialect):
         """Tell which length counts."""
         if not self._differing:
             return ()
+        having = counted(self._differing, "request has", "requests have")
         text = (
-            f"{self._differing:,} requests have another input_length than their components together; the "
-            "tokens of the components count here."
+            f"{having} another input_length than the components together; the tokens of "
+            "the components count here."
         )
         return (Finding("lengths_differ", self._differing, text),)
 

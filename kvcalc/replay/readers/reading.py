@@ -38,14 +38,15 @@ class Reading:
         self.path, self.kind, self.asked, self.told = path, kind, asked, told
         self.reader: Dialect | None = None
         self.into = Collector()
-        self.broken: list[tuple[int, str]] = []
+        self.files: list[Path] = []
+        self.broken: list[tuple[int, int, str]] = []  # number of the file, of the line, and what is wrong
         self.cut: str | None = None
 
     def trace(self) -> Trace:
         """Return the trace; from its first line again where a later one shows that its dialect is another."""
         try:
-            for file in of_requests(files_of(self.path)):
-                self._file(file)
+            for place in of_requests(files_of(self.path)):
+                self._file(place)
         except _OtherDialectError as other:
             given = Path(self.path).expanduser()
             if not (given.is_file() or given.is_dir()):
@@ -55,15 +56,17 @@ class Reading:
                 ) from None
             return Reading(self.path, other.kind, self.asked, self.told).trace()
         if self.reader is None:
-            number, text = self.broken[0] if self.broken else (1, "the file is empty")
-            raise ProfileError(f"{self.path}:{number}: no request can be read: {text}")
+            file, number, text = self.broken[0] if self.broken else (0, 1, "the file is empty")
+            raise ProfileError(f"{self.files[file]}:{number}: no request can be read: {text}")
         self.into.add(0, self.reader.rest())
         if not self.into.lines:
-            said = f"; line {self.broken[0][0]}: {self.broken[0][1]}" if self.broken else ""
+            said = f"; {self._first_broken()}" if self.broken else ""
             raise ProfileError(f"{self.path}: no requests of dialect {self.reader.name} in it{said}")
         return self._built(self.reader, self.into.gathered())
 
     def _file(self, file: Path) -> None:
+        self.files.append(file)
+        self.into.file = len(self.files) - 1
         first: list[tuple[int, Any]] = []
         for number, row in self._rows(file):
             if self.reader is not None:
@@ -94,6 +97,7 @@ class Reading:
                     f"--session-every: the dialect {kind.name} has times of its own; leave it out"
                 )
             self.reader, self.into = kind(self.asked, file), Collector(kind.numbered)
+            self.into.file = len(self.files) - 1
         for number, row in first:
             self._take(self.reader, file, number, row)
 
@@ -159,14 +163,20 @@ class Reading:
     def _problem(self, file: Path, number: int, text: str) -> None:
         if not self.asked.skip_broken:
             raise ProfileError(f"{file}:{number}: {text}; --skip-broken counts such lines and goes on")
-        self.broken.append((number, text))
+        self.broken.append((self.files.index(file), number, text))
+
+    def _first_broken(self) -> str:
+        """Return which broken line is the first, with its file where there are several, and what is wrong."""
+        file, number, text = self.broken[0]
+        of = f" of {self.files[file].name}" if len(self.files) > 1 else ""
+        return f"line {number}{of}: {text}"
 
     def _built(self, reader: Dialect, found: Gathered) -> Trace:
         weights = None if found.names is None else reader.weights(found.names)
         size, sized = 0, ()  # type: int, tuple[Finding, ...]
         if weights is None:
             stated = reader.stated or self.asked.block_tokens
-            sizes = block_tokens_of(found, reader.usual_block, stated, self.path)
+            sizes = block_tokens_of(found, reader.usual_block, stated, tuple(map(str, self.files)))
             size, sized = sizes.block_tokens, sizes.findings
             found = self._fitting(found, sizes)
         chains = chained(found.runs)
@@ -197,7 +207,7 @@ class Reading:
         """Return the requests whose blocks fit their lengths; others are refused, or counted."""
         for request in np.flatnonzero(sizes.wrong).tolist():
             text = f"{sizes.problem(found, request)}, though most lines fit that size"
-            self._problem(Path(self.path), int(found.lines[request]), text)
+            self._problem(self.files[found.files[request]], int(found.lines[request]), text)
         self.broken.sort()
         return some_of(found, ~sizes.wrong) if sizes.wrong.any() else found
 
@@ -206,11 +216,10 @@ class Reading:
         if self.cut is not None:
             found.append(Finding("cut_off", 1, f"{self.cut}: what follows is missing.", warning=True))
         if self.broken:
-            number, text = self.broken[0]
             said = (
-                f"Broken lines that are left out: {len(self.broken):,}; the first is line {number}: {text}."
+                f"Broken lines that are left out: {len(self.broken):,}; the first is {self._first_broken()}."
             )
-            shown = tuple(line for line, _ in self.broken[:SHOWN_LINES])
+            shown = tuple(line for _, line, _ in self.broken[:SHOWN_LINES])
             found.append(Finding("broken_lines", len(self.broken), said, shown, warning=True))
         return tuple(found)
 

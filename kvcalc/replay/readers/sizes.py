@@ -1,5 +1,6 @@
 """How many tokens a block of a trace has, where the file does not say."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,7 @@ class Sizes:
         return f"{blocks:,} blocks of {self.block_tokens:,} tokens for an input of {tokens:,}"
 
 
-def block_tokens_of(found: Gathered, usual: int, stated: int | None, path: str) -> Sizes:
+def block_tokens_of(found: Gathered, usual: int, stated: int | None, files: Sequence[str]) -> Sizes:
     """Return the tokens of a block: what was `stated`, or the `usual` size, or what the lengths say.
 
     Requests that contradict it are marked where most others prove it.
@@ -72,9 +73,10 @@ def block_tokens_of(found: Gathered, usual: int, stated: int | None, path: str) 
     if int(wrong.sum()) < most:
         return Sizes(size, wrong)
     place = int(np.flatnonzero(wrong)[0])
+    where = f"{files[found.files[place]]}:{found.lines[place]}"
     raise ProfileError(
-        f"{path}:{found.lines[place]}: {Sizes(size, wrong).problem(found, place)}, as in half of the "
-        "lines or more; name the file's block size with --trace-block"
+        f"{where}: {Sizes(size, wrong).problem(found, place)}, as in half of the lines or "
+        "more; name the file's block size with --trace-block"
     )
 
 

@@ -67,11 +67,9 @@ def _unit_by_size(value: object) -> str:
     return next((unit for unit, least in SINCE_1970.items() if size >= least), "s")
 
 
-class Tokens(Dialect):
-    """One request a line, as a list of token ids."""
+class Hashed(Dialect):
+    """Lines without block ids: their blocks are cut and hashed here."""
 
-    name = "tokens"
-    says = "input_tok_ids, prompt_token_ids, token_ids or tokens: a list of numbers, hashed here"
     numbered = True
     free_times = True
 
@@ -79,6 +77,16 @@ class Tokens(Dialect):
         super().__init__(asked, file)
         self.stated = asked.block_tokens or USUAL_BLOCK
         self._clock = Clock(asked.time_unit)
+
+
+class Tokens(Hashed):
+    """One request a line, as a list of token ids."""
+
+    name = "tokens"
+    says = "input_tok_ids, prompt_token_ids, token_ids or tokens: a list of numbers, hashed here"
+
+    def __init__(self, asked: Asked, file: Path) -> None:
+        super().__init__(asked, file)
         self._differing = 0
 
     @classmethod
@@ -120,18 +128,11 @@ class Tokens(Dialect):
         return tuple(found)
 
 
-class Texts(Dialect):
+class Texts(Hashed):
     """One request a line, as text."""
 
     name = "text"
     says = "input, prompt, text or messages: text, hashed here at 4 bytes a token"
-    numbered = True
-    free_times = True
-
-    def __init__(self, asked: Asked, file: Path) -> None:
-        super().__init__(asked, file)
-        self.stated = asked.block_tokens or USUAL_BLOCK
-        self._clock = Clock(asked.time_unit)
 
     @classmethod
     def matches(cls, row: Row) -> bool:

@@ -31,7 +31,7 @@ def waterfall_figure(item: Offload) -> Figure:
     rows.append(("recompute", text(item, "recompute")))
     says = _says(item)
     return Figure(
-        title=f"{item.tier}: restoring is {verdict(item).text}",
+        title=f"{item.tier}: {'' if item.adds_nothing else 'restoring is '}{verdict(item).text}",
         says=says,
         drawing=_drawn(item, says) if math.isfinite(float(item.cached_total)) else "",
         table=grid("", ("part", "time"), "lr", rows),
@@ -44,8 +44,9 @@ def _says(item: Offload) -> str:
         return f"Restoring from {item.tier} never ends: {item.reason}."
     silent = [name for field, name, _ in _PARTS if float(getattr(item, field)) == 0]
     none = f" No time was given or found for {_list(silent)}." if silent else ""
+    hit = "Were there a hit: " if item.adds_nothing else ""
     return (
-        f"{text(item, 'bytes')} into each GPU at {text(item, 'bandwidth')}: {text(item, 'restore')} to "
+        f"{hit}{text(item, 'bytes')} into each GPU at {text(item, 'bandwidth')}: {text(item, 'restore')} to "
         f"restore and {text(item, 'remaining')} to compute the rest, against {text(item, 'recompute')} to "
         f"compute all.{none}"
     )
