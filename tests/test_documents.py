@@ -88,7 +88,7 @@ def test_the_deepest_nesting_allowed_is_read():
     [
         pytest.param('{"a": 1, "a": 2}', r"f\.json: a: given twice", id="duplicate key"),
         pytest.param('{"a":\n 1,}', r"f\.json:2: not valid JSON", id="trailing comma"),
-        pytest.param('{"a": NaN}', r"f\.json: NaN is not a number", id="not a number"),
+        pytest.param('{"a": NaN}', r"f\.json:1: NaN is not a number", id="not a number"),
         pytest.param("[" * 200_000, r"f\.json: nested too deeply", id="deep"),
         pytest.param("9" * 5000, r"f\.json: .*digits", id="a number of thousands of digits"),
     ],
