@@ -163,7 +163,7 @@ def test_a_depth_without_an_engine_is_questioned(fio):
     body = json.loads(path.read_text())
     del body["global options"]["ioengine"]
     path.write_text(json.dumps(body))
-    assert any("job 1 names no ioengine" in note for note in rates(path)[1])
+    assert any("job 1: no ioengine is named" in note for note in rates(path)[1])
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,19 @@ def test_clones_above_that_of_any_disk_are_a_cache(fio):
 def test_a_job_measured_twice_has_one_figure(fio):
     found, notes = rates(fio(*walled(job(rate=2 * 10**9, **large()), job(rate=10**9, **large()))))
     assert list(found.values()) == [2e9]
-    assert notes == ("jobs 1 and 2 measure the same; the faster one is taken",)
+    assert notes == (
+        "jobs 1 and 2: all measure disk.read.sequential.depth32 at 1048576 B; the fastest is taken",
+    )
+
+
+def test_many_jobs_are_told_in_one_note(fio):
+    _, notes = rates(fio(*walled(*[job(str(at), **large()) for at in range(100)])))
+    assert [note.partition(":")[0] for note in notes] == ["100 jobs from job 1 to job 100"]
+
+
+def test_more_jobs_than_are_read_are_refused(fio, capsys):
+    error = refused(fio(*[job(str(at), **large()) for at in range(2049)]), capsys)
+    assert "jobs: 2049 are more than 2048" in error
 
 
 def test_the_second_job_is_refused_at_its_own_line(fio, capsys):

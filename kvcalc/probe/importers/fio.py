@@ -18,10 +18,16 @@ MOST_JOBS = 2048
 """Jobs of one file [1]: fio itself takes 4096 at most, and clones can be grouped."""
 MOST_TOLD = 3
 """Reasons for leaving jobs out, of those that a message gives [1]."""
+MOST_LISTED = 8
+"""Jobs that a message lists one by one [1]."""
 MOST_RATE = 1e12
 """Rate that no storage of one machine reaches [byte/second]: 50 times that of the fastest single disk."""
 MOST_SECONDS = 10.0
 """Time that no disk takes for one request [second]: operating systems give up after 30."""
+
+
+Said = dict[str, list[int]]
+"""What there is to say, and of which jobs."""
 
 
 @record
@@ -59,8 +65,9 @@ def read(text: str, name: str) -> Imported:
     if not isinstance(listed, list) or not listed:
         refuse(name, line_of(text, '"fio version"'), "jobs: expected a list of jobs")
     jobs = _jobs(listed, data.get("global options"), padded, name)
-    notes: list[str] = []
-    rows = _repeated(list(_rows(jobs, notes)), notes)
+    said: Said = {}
+    rows = _repeated(list(_rows(jobs, said)), said)
+    notes = [f"{_listed(numbers)}: {why}" if numbers else why for why, numbers in said.items()]
     if not rows:
         why = "; ".join(notes[:MOST_TOLD]) or "none of them has read or written anything"
         refuse(name, line_of(text, '"jobs"'), f"jobs: {why}")
@@ -86,12 +93,12 @@ def _jobs(listed: Sequence[Any], shared: object, text: str, name: str) -> list[J
     return found
 
 
-def _rows(jobs: Sequence[Job], notes: list[str]) -> Iterator[tuple[Part, Measurement]]:
+def _rows(jobs: Sequence[Job], said: Said) -> Iterator[tuple[Part, Measurement]]:
     if is_unsure(jobs):
-        notes.append("fio's file does not say which jobs ran at the same time; each is taken as alone")
+        said["fio's file does not say which jobs ran at the same time; each is taken as alone"] = []
     for run in runs_of(jobs):
         ran = [job for job in run if job.data.get("error", 0) in (0, None)]
-        parts = [part for job in run for part in _parts(job, notes)]
+        parts = [part for job in run for part in _parts(job, said)]
         alike: dict[tuple[object, ...], list[Part]] = {}
         for part in parts:
             alike.setdefault(part.kind, []).append(part)
@@ -99,15 +106,15 @@ def _rows(jobs: Sequence[Job], notes: list[str]) -> Iterator[tuple[Part, Measure
         mixed = any(count != len(ran) for count in counts)
         if mixed:
             names = _listed([job.place.number for job in ran])
-            notes.append(f"{names} ran at the same time: none tells a latency, and each may be faster alone")
+            said[f"{names} ran at the same time: none tells a latency, and each may be faster alone"] = []
         for group in alike.values():
             yield group[0], _row(group, sum(_depth(part.job, run) for part in group), mixed)
 
 
-def _parts(job: Job, notes: list[str]) -> Iterator[Part]:
+def _parts(job: Job, said: Said) -> Iterator[Part]:
     why = left_out(job)
     if why is not None:
-        notes.append(f"job {job.place.number}: {why}; left out")
+        said.setdefault(f"{why}; left out", []).append(job.place.number)
         return
     found = False
     for side in _SIDES:
@@ -122,8 +129,8 @@ def _parts(job: Job, notes: list[str]) -> Iterator[Part]:
         _check(job, f"{side}.{key}", rate, size)
         yield Part(job, side, size, rate, _number(part.get("runtime")))
     if found and depth_unsure(job):
-        said = "fio's own does one request at a time, whatever iodepth says"
-        notes.append(f"job {job.place.number} names no ioengine; {said}")
+        why = "no ioengine is named; fio's own has one request under way, whatever iodepth says"
+        said.setdefault(why, []).append(job.place.number)
 
 
 def _row(group: Sequence[Part], depth: int, beside: bool) -> Measurement:
@@ -162,25 +169,30 @@ def _depth(job: Job, run: Sequence[Job]) -> int:
     return job.depth * (1 if entries > 1 else job.clones)
 
 
-def _repeated(found: Sequence[tuple[Part, Measurement]], notes: list[str]) -> list[Measurement]:
-    """Return one measurement of each series and size: the faster, as among series."""
-    kept: dict[tuple[str, float], tuple[Part, Measurement]] = {}
+def _repeated(found: Sequence[tuple[Part, Measurement]], said: Said) -> list[Measurement]:
+    """Return one measurement of each series and size: the fastest, as among series."""
+    alike: dict[tuple[str, float], list[tuple[Part, Measurement]]] = {}
     for part, row in found:
-        key = row.series, float(row.chunk_bytes)
-        other = kept.setdefault(key, (part, row))
-        if other[1] is not row:
-            numbers = _listed([other[0].job.place.number, part.job.place.number])
-            notes.append(f"{numbers} measure the same; the faster one is taken")
-            kept[key] = max(other, (part, row), key=lambda one: float(one[1].bandwidth or 0))
-    return [row for _, row in kept.values()]
+        alike.setdefault((row.series, float(row.chunk_bytes)), []).append((part, row))
+    for (series, size), group in alike.items():
+        if len(group) > 1:
+            why = f"all measure {series} at {size:.0f} B; the fastest is taken"
+            said[why] = [part.job.place.number for part, _ in group]
+    return [max((row for _, row in group), key=_bandwidth) for group in alike.values()]
+
+
+def _bandwidth(row: Measurement) -> float:
+    return float(row.bandwidth or 0)
 
 
 def _listed(numbers: Sequence[int]) -> str:
     """Return jobs as a text.
 
-    >>> _listed([1]), _listed([1, 2, 3])
-    ('job 1', 'jobs 1, 2 and 3')
+    >>> _listed([1]), _listed([1, 2, 3]), _listed(range(1, 2049))
+    ('job 1', 'jobs 1, 2 and 3', '2048 jobs from job 1 to job 2048')
     """
+    if len(numbers) > MOST_LISTED:
+        return f"{len(numbers)} jobs from job {numbers[0]} to job {numbers[-1]}"
     if len(numbers) == 1:
         return f"job {numbers[0]}"
     return f"jobs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
