@@ -14,6 +14,7 @@ from kvcalc.probe import environment as surroundings
 from kvcalc.probe.asked import known_name
 from kvcalc.probe.derive import derived_of, link_rate
 from kvcalc.probe.files import check_apart, check_target, write_evidence
+from kvcalc.probe.fit import BOUND_SLACK
 from kvcalc.probe.importers import fio, nvbandwidth
 from kvcalc.probe.importers.origin import restated
 from kvcalc.probe.importers.rows import Imported
@@ -63,7 +64,7 @@ def imported(
     machine = _machine_of(found, file, base, named)
     result = _result(found)
     if machine is not None:
-        result = replace(result, warnings=(*result.warnings, *_slow(result, machine)))
+        result = replace(result, warnings=(*result.warnings, *_unlikely(result, machine)))
     if profile is not None:
         result = _with_profile(result, found, file, profile, machine)
     if evidence is not None:
@@ -145,16 +146,20 @@ def _left_out(result: ProbeResult) -> Iterator[str]:
         yield f"the profile has no disk: {why}"
 
 
-def _slow(result: ProbeResult, machine: Hardware) -> Iterator[str]:
-    """Say that a link is far slower than it is on such a machine: the unit may be another one."""
+def _unlikely(result: ProbeResult, machine: Hardware) -> Iterator[str]:
+    """Say that a rate is far below that of the link of such a machine, or above it."""
     links = {"h2d": machine.host_to_device, "d2h": machine.device_to_host}
     for direction, link in links.items():
         rate = link_rate(direction, result.measurements, ())
-        if rate is not None and rate < LEAST_SHARE * link.nominal:
-            yield (
-                f"{rate_text(rate)} {direction} are {rate / link.nominal:.2%} of the "
-                f"{rate_text(link.nominal)} of {link.via}, the link of {machine.name}: is the unit right?"
-            )
+        if rate is None or LEAST_SHARE * link.nominal <= rate <= BOUND_SLACK * link.nominal:
+            continue
+        is_slow = rate < link.nominal
+        share = f"{rate / link.nominal:.2%} of" if is_slow else "above"
+        doubt = "is the unit right?" if is_slow else "it is of another machine"
+        yield (
+            f"{rate_text(rate)} {direction} are {share} the {rate_text(link.nominal)} of {link.via}, "
+            f"the link of {machine.name}: {doubt}"
+        )
 
 
 def _device(index: int, name: str) -> DeviceFacts:

@@ -154,6 +154,14 @@ def test_a_rate_far_below_the_link_is_questioned(written):
     assert not any("is the unit right?" in note for note in imported(str(DATA / "nvbandwidth.json")).warnings)
 
 
+def test_a_rate_above_the_link_is_questioned_where_no_profile_is_asked_for():
+    notes = imported(str(DATA / "nvbandwidth.json"), base="l40s").warnings
+    said = (
+        "55.3142 GB/s h2d are above the 31.5 GB/s of PCIe 4.0 x16, the link of l40s: it is of another machine"
+    )
+    assert said in notes
+
+
 def test_a_rate_that_no_memory_has_is_refused(written, capsys):
     cases = json.dumps(JSON).replace("1410.25", "1e30")
     error = refused([written(cases)], capsys)
