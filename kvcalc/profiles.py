@@ -145,10 +145,21 @@ class Device:
         SettingsError
             If the device has no rate for `dtype` nor for a wider format.
         """
+        return self.flops[self.multiplied_in(dtype)]
+
+    def multiplied_in(self, dtype: str) -> str:
+        """Return the format in which numbers of `dtype` are multiplied: their own, or the next wider one.
+
+        Raises
+        ------
+        SettingsError
+            If the device has no rate for `dtype` nor for a wider format.
+        """
         for candidate in (dtype, *FALLBACK_DTYPES.get(dtype, ())):
             if candidate in self.flops:
-                return self.flops[candidate]
-        raise SettingsError(f"no dense rate for {dtype!r}; known are {', '.join(self.flops)}")
+                return candidate
+        known = ", ".join(self.flops) or "none"
+        raise SettingsError(f"no dense rate for {dtype!r} of this machine; known are {known}")
 
 
 @record

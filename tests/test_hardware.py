@@ -88,7 +88,7 @@ def test_formats_without_a_unit_are_widened():
     assert hardware.load("a100-sxm-80gb").device.peak("fp8") == 312e12  # no fp8 unit: bf16
     assert hardware.load("v100-sxm2-32gb").device.peak("bf16") == 125e12  # no bf16 unit: fp16
     assert hardware.load("h100-sxm-80gb").device.peak("fp8") == 1979e12
-    with pytest.raises(SettingsError, match="no dense rate for 'fp64'; known are bf16"):
+    with pytest.raises(SettingsError, match="no dense rate for 'fp64' of this machine; known are bf16"):
         hardware.load("h100-sxm-80gb").device.peak("fp64")
 
 

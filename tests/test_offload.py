@@ -592,3 +592,12 @@ class TestWhatIsDoubtful:
         short = hit(prompt=2_000, cached=1_600, prefill_rate="37000 token/s", tiers=tier())
         assert any("--prefill-rate is one rate for all lengths" in text for text in long.warnings)
         assert not any("--prefill-rate is one rate" in text for text in short.warnings)
+
+
+def test_a_swap_to_a_drive_says_that_its_writes_are_taken_for_as_fast_as_its_reads():
+    said = {"on": "h100-sxm-80gb", "prompt": 8000}
+    words = "a swap is taken to write as fast as it reads"
+    drive = kvcalc.plan("llama-3.1-8b", tiers={"nvme": {"bandwidth": "10 GB/s", "capacity": "2 TB"}}, **said)
+    memory = kvcalc.plan("llama-3.1-8b", tiers={"dram": {"bandwidth": "50 GB/s", "capacity": "2 TB"}}, **said)
+    assert any(words in line for line in drive.assumptions)
+    assert not any(words in line for line in memory.assumptions)

@@ -16,15 +16,19 @@ class Kind:
     has_blocks: bool = True  # its KV memory is a number of blocks, which --num-blocks may give
     divides_layers_alone: bool = False  # over GPUs: by layers (pp) and in no other way
     has_host_layers: bool = False  # it can leave layers in host memory (--gpu-layers)
+    has_slots: bool = False  # sequences have slots (--parallel), and a step is a micro-batch (--ubatch)
+    has_hybrid_manager: bool = False  # without it, windows are kept, stored and loaded as full layers are
     groups_layers: bool = False  # pages belong to groups that are made layer by layer, so each layer counts
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "generic": Kind("kvcalc.engines.generic", has_blocks=False),
-        "vllm": Kind("kvcalc.engines.vllm", versioned=True, groups_layers=True),
+        "vllm": Kind("kvcalc.engines.vllm", versioned=True, has_hybrid_manager=True, groups_layers=True),
         "sglang": Kind("kvcalc.engines.sglang"),
-        "llama.cpp": Kind("kvcalc.engines.llamacpp", divides_layers_alone=True, has_host_layers=True),
+        "llama.cpp": Kind(
+            "kvcalc.engines.llamacpp", divides_layers_alone=True, has_host_layers=True, has_slots=True
+        ),
         "transformers": Kind("kvcalc.engines.transformers", has_blocks=False),
     }
 )

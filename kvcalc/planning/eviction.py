@@ -7,11 +7,15 @@ from numpy.typing import NDArray
 
 from kvcalc.formulas.eviction import finished_requests, first_computed, swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time, tiers_of
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, PerSecond, Seconds, TokensPerSecond
 from kvcalc.results import Decode, Eviction, Offload
 from kvcalc.scenario import Workload
+from kvcalc.tiers import kind_called, tier_kind
+
+DRIVES = ("nvme", "sata", "gds", "object")
+"""Kinds of tier that are known to write more slowly than they read."""
 
 
 def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book: Notebook) -> Eviction:
@@ -20,7 +24,10 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     tokens = scenario.workload.prompt + scenario.workload.generate
     time = float(computing_time(speed, float(tokens)))
     stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing]
-    swap = _swap(speed, tokens, max((float(row.bandwidth) for row in stored), default=None), book)
+    best = max(stored, key=lambda row: float(row.bandwidth), default=None)
+    swap = _swap(speed, tokens, None if best is None else float(best.bandwidth), book)
+    if best is not None:
+        _tell_writes(speed, best.tier, book)
     return Eviction(
         recompute_time=time,
         recompute_tokens=tokens,
@@ -30,6 +37,14 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
             book.run(thrash_evictions, rate=_new_tokens(speed, decode), recomputed=float(tokens))
         ),
     )
+
+
+def _tell_writes(speed: Speed, name: str, book: Notebook) -> None:
+    """Say that a swap's writes are taken to be as fast as its reads, where they are known not to be."""
+    for tier in tiers_of(speed.scenario, Notebook()):
+        kind = tier_kind(tier.kind) if tier.kind else kind_called(tier.name)
+        if tier.name == name and kind is not None and kind.name in DRIVES:
+            book.assume(f"{name}: a swap is taken to write as fast as it reads; drives write more slowly")
 
 
 def _new_tokens(speed: Speed, decode: Decode) -> float:

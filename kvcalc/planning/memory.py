@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from kvcalc.engines.kinds import kind_of
 from kvcalc.engines.layout import Layout
 from kvcalc.engines.overheads import DRIVER_RESERVE, MOE_CHUNK, Batch, Overhead, overhead
 from kvcalc.errors import SettingsError
@@ -134,7 +135,7 @@ def _batch(scenario: Scenario, fixed: Overhead) -> Batch:
     settings, hardware = scenario.settings, scenario.hardware
     default = fixed.batch(hardware.device.capacity, hardware.name)
     tokens, sequences = default.tokens, default.sequences
-    if settings.engine == "llama.cpp":
+    if kind_of(settings.engine).has_slots:
         tokens = sequences = settings.ubatch
     longest = settings.max_len or scenario.model.shape.max_tokens or 0
     if longest <= fixed.whole_prompts:
@@ -281,7 +282,7 @@ def _tell_slots(scenario: Scenario, running: int, book: Notebook) -> None:
     """Warn where the engine would run fewer sequences at once than memory is counted for."""
     settings = scenario.settings
     option, slots = "--max-seqs", settings.max_seqs
-    if settings.engine == "llama.cpp":
+    if kind_of(settings.engine).has_slots:
         option, slots = "--parallel", settings.parallel
     if slots is not None and slots < running:
         book.warn(

@@ -89,6 +89,7 @@ class Plan:
         offload = with_splits(speed, offload)
         fleet = _fleet(speed, float(capacity.sessions), offload, book)
         transfer = _handover(speed, prefill, book)
+        eviction = eviction_of(speed, decode, offload, book)
         result = PlanResult(
             inputs=scenario.inputs,
             sources=book.sources,
@@ -108,7 +109,7 @@ class Plan:
             decode=decode,
             prefill=prefill,
             offload=offload,
-            eviction=eviction_of(speed, decode, offload, book),
+            eviction=eviction,
             flips=flips_of(scenario, layout, speed, capacity, bandwidth, offload),
             cost_per_million_tokens=_cost(scenario, float(decode.tokens_per_second)),
             host=host,

@@ -291,9 +291,10 @@ def _tell_rate(scenario: Scenario, book: Notebook) -> None:
 
 def _told(model: PrefillModel) -> str:
     slow, middle, fast = model.paces.slow, model.paces.middle, model.paces.fast
+    multiplied = model.scenario.hardware.device.multiplied_in(model.compute_dtype)
     said = (
         f"prefill reaches {slow.products:.0%} to {fast.products:.0%} of {model.scenario.hardware.name}'s "
-        f"dense {model.compute_dtype} peak, {middle.products:.0%} in the middle"
+        f"dense {multiplied} peak, {middle.products:.0%} in the middle"
     )
     if model.scenario.hardware.attention_efficiency is not None:
         said += f", and {slow.attention:.0%} to {fast.attention:.0%} ({middle.attention:.0%}) in attention"

@@ -51,7 +51,8 @@ def _measured_disk(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
         return ()
     key = "storage.bandwidth"
     found, gpus = hardware.provenance[key], float(scenario.gpus)
-    book.assume(f"the disk of this machine is a tier as well ({found.as_printed}), shared by {gpus:g} GPUs")
+    shared = f", shared by {gpus:g} GPUs" if gpus > 1 else ""
+    book.assume(f"the disk of this machine is a tier as well ({found.as_printed}){shared}")
     link = disk.bandwidth if hardware.device.unified else hardware.host_to_device.bandwidth
     share = float(shared_bandwidth(link, disk.bandwidth, gpus))
     return (

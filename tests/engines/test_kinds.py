@@ -16,12 +16,6 @@ ROOT = Path(kvcalc.__file__).parent
 OWN = ("engines", "launch")
 """Packages that are made of the rules of engines, and of the options that each of them has."""
 
-OPEN = {
-    "planning/memory.py": "llama.cpp's slots and micro-batch are to become data of the engine",
-    "planning/offload/route.py": "so is what vLLM loads without its hybrid manager",
-}
-"""Files that still compare names."""
-
 
 def compared(tree):
     """Return the lines that compare something with the name of an engine."""
@@ -40,7 +34,7 @@ def test_no_name_of_an_engine_is_compared_outside_of_the_engines():
         place = file.relative_to(ROOT)
         if place.parts[0] not in OWN and any(compared(ast.parse(file.read_text(encoding="utf-8")))):
             found.add(place.as_posix())
-    assert found <= set(OPEN)
+    assert found == set()
 
 
 @pytest.mark.parametrize("code", ["engine == 'vllm'", "x in ('a', 'sglang')", "'llama.cpp' != x"])

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from kvcalc.engines.kinds import kind_of
 from kvcalc.engines.layout import Layout
 from kvcalc.errors import SettingsError
 from kvcalc.formulas.restore import path_time
@@ -175,7 +176,7 @@ def moved_bytes(layout: Layout, tokens: Tokens) -> Bytes:
     Without vLLM's hybrid manager sliding windows are kept, stored and loaded like full layers.
     """
     settings = layout.settings
-    if settings.engine == "vllm" and not settings.hybrid_manager:
+    if kind_of(settings.engine).has_hybrid_manager and not settings.hybrid_manager:
         return layout.reserved(tokens)
     return layout.serialized(tokens, per_gpu=True)
 

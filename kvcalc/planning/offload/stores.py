@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kvcalc.engines.kinds import kind_of
 from kvcalc.engines.vllm.versions import rules_for
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
@@ -120,7 +121,9 @@ def ranks_kept(speed: Speed, route: Route) -> int:
     parts = shape.components_for(settings.engine)
     alike = all(tensor.split == "replicated" for part in parts for tensor in part.entry)
     once = (
-        route.mechanism.one_copy and settings.engine == "vllm" and rules_for(settings.version).one_host_copy
+        route.mechanism.one_copy
+        and kind_of(settings.engine).versioned
+        and rules_for(settings.version).one_host_copy
     )
     if alike and once and settings.pp == settings.dcp == 1:
         return 1
