@@ -84,7 +84,10 @@ def _check(options: Options, places: Places) -> None:
             if said is not None:
                 raise SettingsError(f"{option} and --host-only say two different things: it is of a GPU")
     if places.base is not None:
-        machines.load(places.base)
+        try:
+            machines.load(places.base)
+        except KvcalcError as error:
+            raise SettingsError(f"--base: {error}") from None
 
 
 def _chosen(options: Options, devices: Devices) -> tuple[Accelerator, ...]:

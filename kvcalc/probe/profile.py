@@ -16,7 +16,6 @@ from kvcalc.probe.profile_copies import piece_entry
 from kvcalc.probe.profile_disk import disk_reads
 from kvcalc.probe.profile_entries import (
     BEFORE,
-    PROBE,
     Entry,
     around,
     entry_of,
@@ -29,7 +28,7 @@ from kvcalc.probe.profile_entries import (
 from kvcalc.probe.profile_host import memory_entry, threads_of
 from kvcalc.probe.results import DeviceFacts, Measurement, ProbeResult, SeriesFit
 from kvcalc.probe.session import usable
-from kvcalc.profiles import Hardware, Link
+from kvcalc.profiles import PROBE, Hardware, Link
 
 SCHEMA = "kvcalc.hardware/1"
 PRIOR = "prior"

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from kvcalc.probe.profile_entries import PROBE, Entry, around, time_text
+from kvcalc.probe.profile_entries import Entry, around, time_text
 from kvcalc.probe.results import Measurement
 from kvcalc.probe.session import usable
+from kvcalc.profiles import PROBE
 
 EACH_BY_A_CALL = "scattered.percall_c.random"
 """Series, after its direction, in which each scattered piece is one call of the runtime, as in engines."""

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kvcalc.profiles import Provenance
+from kvcalc.profiles import PROBE, Provenance
 
 Entry = dict[str, Any]
 
-PROBE = "probe"
-"""Key of the probe among the sources of a profile that it writes."""
 BEFORE = ("value", "kind", "from", "range")
 _UNITS = {
     "bandwidth": "byte/second",

@@ -1,7 +1,8 @@
 """The host's memory as a profile holds it: how much this process may use, and who copied it how fast."""
 
-from kvcalc.probe.profile_entries import PROBE, Entry
+from kvcalc.probe.profile_entries import Entry
 from kvcalc.probe.results import Environment, Measurement
+from kvcalc.profiles import PROBE
 
 
 def memory_entry(environment: Environment) -> Entry:

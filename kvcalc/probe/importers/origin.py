@@ -6,7 +6,8 @@ from typing import Any
 from kvcalc.probe.importers.rows import Imported
 from kvcalc.probe.profile import MARK
 from kvcalc.probe.profile_disk import disk_reads, large_note
-from kvcalc.probe.profile_entries import PROBE, Entry, is_measured
+from kvcalc.probe.profile_entries import Entry, is_measured
+from kvcalc.profiles import PROBE
 
 LINKS = {"host_to_device": "h2d.pinned", "device_to_host": "d2h.pinned"}
 """Sections of a profile with the series that they are taken from."""
