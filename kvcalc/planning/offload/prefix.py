@@ -75,7 +75,7 @@ def offload_rows(
         if cached > 0:
             rows.append(prefix_store(speed, route, cached, book, pool=float(capacity.budget)))
         if capacity.shortfall > 0:
-            rows.append(working_set(scenario, route, capacity, decode))
+            rows.append(working_set(speed, route, capacity, decode))
     return tuple(rows)
 
 
