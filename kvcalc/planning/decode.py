@@ -106,7 +106,7 @@ class DecodeModel:
         )
 
     def step_of(self, sequences: Count) -> Seconds:
-        """Return the step of so many sequences, half of their generation done, at middle rates; arrays too."""
+        """Return the step of so many sequences halfway through generating, at middle rates; arrays too."""
         workload, hardware = self.scenario.workload, self.scenario.hardware
         return self.step(
             self.stage_batch(sequences),
