@@ -10,6 +10,7 @@ import numpy as np
 from kvcalc.formulas.overlap import extra_wait
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.offload_results import Swing
+from kvcalc.planning.decode import mean_context
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
@@ -350,7 +351,8 @@ def judged_plan(
     cached = cached_tokens(scenario, speed, Notebook())
     resident = float(capacity.sessions)
     # In steps of all sequences: a step of those that fit reads less and is shorter.
-    shorter = speed.decode.step_of(max(resident, 1.0)) / decode.step_time
+    context = mean_context(scenario.workload)
+    shorter = speed.decode.step_of(max(resident, 1.0), context) / decode.step_time
     turns = float(taking_turns(shorter, scenario.workload.concurrency, resident))
     gains = gains_of(
         rows,

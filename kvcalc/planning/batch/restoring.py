@@ -9,6 +9,7 @@ import numpy as np
 from kvcalc.formulas.breakeven import no_break_even, verdict
 from kvcalc.planning.batch.columns import nothing_word
 from kvcalc.planning.batch.loads import Loads, Numbers
+from kvcalc.planning.decode import context_between
 from kvcalc.planning.offload import (
     Restoring,
     Route,
@@ -138,7 +139,9 @@ def _working_set(speed: Speed, route: Route, loads: Loads, served: Columns) -> C
     streamed, step = served["capacity.shortfall"], served["decode.step_time"]
     time = streaming(route, step, streamed)
     resident = served["capacity.sessions"]
-    turns = taking_turns(speed.decode.step_of(np.maximum(resident, 1.0)), loads.concurrency, resident)
+    context = context_between(loads.prompt, loads.generate)
+    shorter = speed.decode.step_of(np.maximum(resident, 1.0), context)
+    turns = taking_turns(shorter, loads.concurrency, resident)
     return {
         "step_time": time,
         "recompute": turns,

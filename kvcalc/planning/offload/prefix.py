@@ -72,10 +72,11 @@ def offload_rows(
     rows: list[Offload] = []
     for tier in tiers:
         route = loaded_route(speed, tier, cached, book)
-        if cached > 0 and not in_chunks(route, cached):
+        chunk = route.mechanism.chunk_tokens
+        if cached > 0 and chunk is not None and not in_chunks(route, cached):
             book.warn(
-                f"{tier.name}: {cached:,} cached tokens hold no whole chunk of "
-                f"{route.mechanism.chunk_tokens:,} that {route.mechanism.name} keeps; nothing hits there"
+                f"{tier.name}: {cached:,} cached tokens hold no whole chunk of {chunk:,} that "
+                f"{route.mechanism.name} keeps; nothing hits there"
             )
         elif cached > 0:
             rows.append(prefix_store(speed, route, cached, book, pool=float(capacity.budget)))

@@ -7,6 +7,7 @@ import numpy as np
 
 from kvcalc.formulas.breakeven import confidence, verdict
 from kvcalc.formulas.working_set import streaming_step_time
+from kvcalc.planning.decode import mean_context
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD
 from kvcalc.planning.offload.route import Route
 from kvcalc.planning.speed import Speed
@@ -26,7 +27,8 @@ def working_set(speed: Speed, route: Route, capacity: Capacity, decode: Decode) 
     step = decode.step_time
     streamed_step = float(streaming(route, step, streamed))
     wanted, resident = speed.scenario.workload.concurrency, float(capacity.sessions)
-    turns = float(taking_turns(speed.decode.step_of(max(resident, 1.0)), wanted, resident))
+    shorter = speed.decode.step_of(max(resident, 1.0), mean_context(speed.scenario.workload))
+    turns = float(taking_turns(shorter, wanted, resident))
     fits = math.isfinite(turns)
     low, high = gains_over_turns(turns, streamed_step)
     return Offload(
