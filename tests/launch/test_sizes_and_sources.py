@@ -98,3 +98,38 @@ def test_one_rate_for_a_long_prompt_is_warned_of_without_a_launch_too():
         assert any("one rate for all lengths" in warning for warning in answer.warnings)
     short = plan("llama-3.1-8b", "h100-sxm-80gb", prompt="4k", prefill_rate="37000 token/s")
     assert not any("one rate for all lengths" in warning for warning in short.warnings)
+
+
+REPLICAS = "docker run %s vllm/vllm-openai:v0.28.0 --model m --kv-offloading-size 200 --data-parallel-size 2"
+
+
+@pytest.mark.parametrize("given", ["16g", "220g"])
+def test_each_replica_keeps_a_file_of_its_own_in_the_container(check, given):
+    (found,) = check(REPLICAS % f"--shm-size {given}", gpus=2)["shared-memory"]
+    assert found.severity == "error"
+    assert "429 GB (400 GiB)" in found.message  # 2 x 200 GiB
+    assert found.instead == "--shm-size 400g, or --ipc=host"
+
+
+def test_shared_memory_for_both_replicas_is_enough(check):
+    assert "shared-memory" not in check(REPLICAS % "--shm-size 400g", gpus=2)
+
+
+@pytest.mark.parametrize("given", ["--memory 230g", "--memory=230g", "-m 230g"])
+def test_what_a_container_may_use_bounds_the_tier(check, given):
+    (found,) = check(REPLICAS % f"--ipc=host {given}", gpus=2)["host-memory"]
+    assert found.severity == "error"
+    assert "429 GB (400 GiB)" in found.message
+    assert "247 GB (230 GiB)" in found.message  # 230 x 2^30
+    assert found.where == "launch.sh:1"
+
+
+@pytest.mark.parametrize("given", ["--memory 500g", "--memory $SIZE", ""])
+def test_a_container_of_enough_or_unknown_memory_is_not_refused(check, given):
+    found = check(REPLICAS % f"--ipc=host {given}", gpus=2).get("host-memory", [])
+    assert [item for item in found if item.severity == "error"] == []
+
+
+def test_a_compose_file_limits_the_memory_of_its_container(check):
+    (found,) = check(COMPOSE % "ipc: host\n    mem_limit: 100gb", "compose.yaml")["host-memory"]
+    assert "107 GB (100 GiB)" in found.message
