@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kvcalc.engines import lay_out
 from kvcalc.launch.connectors import connectors_of, reaches, uses_lmcache
+from kvcalc.launch.flags.vllm import SELECTIVE_FROM
 from kvcalc.launch.host import Device, HostTier, chunk_tokens, host_tier
 from kvcalc.launch.settings import LaunchSettings
 from kvcalc.planning.memory import memory_of
@@ -94,8 +95,14 @@ def _host(scenario: Scenario, launch: LaunchSettings, host: HostTier, block: int
         tier,
         mechanism=_mechanism(launch),
         chunk=_chunk(launch, block),
-        store=None if host.inclusive else "write_back",
+        store=_store(launch) if host.inclusive else "write_back",
     )
+
+
+def _store(launch: LaunchSettings) -> str | None:
+    """Return `selective` where only what is seen again is stored; None leaves it to the mechanism."""
+    again = launch.value("store_threshold", 0) >= SELECTIVE_FROM
+    return "selective" if again or launch.value("write_policy") == "write_through_selective" else None
 
 
 def _mechanism(launch: LaunchSettings) -> str | None:

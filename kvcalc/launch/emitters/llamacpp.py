@@ -31,6 +31,7 @@ def emit(target: Target) -> str:
     flags += [("--swa-full", "")] if settings.swa_full else []
     notes = [
         *target.notes(),
+        *target.notes_on_store("write_back"),
         f"-c is for all slots together: {length:,} tokens for each of {slots}",
         "--flash-attn takes no value before autumn 2025; a quantized V cache needs it",
     ]

@@ -36,6 +36,7 @@ def emit(target: Target) -> str:
     notes = [
         *target.notes(),
         *version_notes(target),
+        *target.notes_on_store("write_through"),
         "max_local_cpu_size is called GB by LMCache and is 2^30 bytes; it is taken by each of "
         f"{target.workers * target.scenario.settings.dp} workers",
         "a connector turns vLLM's hybrid KV cache manager off before 0.22, and LMCache's does so still",

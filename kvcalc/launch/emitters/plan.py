@@ -71,6 +71,13 @@ class Target:
         tier = self.host
         return 0.0 if tier is None or tier.capacity is None else tier.capacity / self.scenario.settings.dp
 
+    def notes_on_store(self, *written: str) -> list[str]:
+        """Return a note where the host tier is planned to store in a way other than those `written`."""
+        tier = self.host
+        if tier is None or tier.store in (None, *written):
+            return []
+        return [f"Tier {tier.name}: store={tier.store} is not written; this launch stores by {written[0]}"]
+
     def dtype(self, spellings: dict[str, str]) -> str | None:
         """Return the KV dtype as an engine spells it, None where it is left to the checkpoint."""
         given = self.scenario.settings.kv_dtype
