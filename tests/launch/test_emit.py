@@ -194,3 +194,11 @@ def test_a_policy_that_cannot_be_written_is_told(store, target, said):
     text = emitted(stored(store, **said), target)
     assert f"# Tier dram: store={store} is not written" in text
     assert "store_threshold" not in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_handover_to_decode_workers_is_told_to_be_left_out(target):
+    said = {"prompt": "16k", "tiers": DRAM}
+    text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", disaggregate="25 GB/s", **said), target)
+    assert "# --disaggregate 25 GB/s is not written: this is one server that prefills and decodes" in text
+    assert "disaggregate" not in emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", **said), target)

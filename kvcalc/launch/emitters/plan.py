@@ -7,6 +7,7 @@ from kvcalc.errors import SettingsError
 from kvcalc.results import PlanResult
 from kvcalc.scenario import Scenario, TierUse
 from kvcalc.shapes.formats import find_format
+from kvcalc.wording import size_text
 
 HOST_TIERS = frozenset({"dram", "host", "cpu", "ram"})
 """Names of tiers that are memory of the host itself."""
@@ -107,6 +108,12 @@ class Target:
         for tier in self.scenario.tiers:
             if tier.name not in HOST_TIERS:
                 lines.append(f"Tier {tier.name} is not written: the plan does not know where it lies")
+        path = self.scenario.overrides.disaggregate
+        if path is not None:
+            lines.append(
+                f"--disaggregate {size_text(path)}/s is not written: this is one server that prefills and "
+                "decodes; the other and the connector between them are left to you"
+            )
         return lines
 
 
