@@ -202,3 +202,9 @@ def test_a_handover_to_decode_workers_is_told_to_be_left_out(target):
     text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", disaggregate="25 GB/s", **said), target)
     assert "# --disaggregate 25 GB/s is not written: this is one server that prefills and decodes" in text
     assert "disaggregate" not in emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", **said), target)
+
+
+@pytest.mark.parametrize(("said", "taken"), [({}, "the one worker"), ({"tp": 2}, "each of 2 workers")])
+def test_who_takes_the_memory_of_lmcache_is_said_in_the_right_number(said, taken):
+    text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", tiers=DRAM, **said), "lmcache")
+    assert f"it is taken by {taken}\n" in text

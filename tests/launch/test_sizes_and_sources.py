@@ -2,7 +2,9 @@
 
 import pytest
 
-from kvcalc.api import plan, restore
+from kvcalc.api import plan, question_of, restore
+from kvcalc.launch import parse_launch
+from kvcalc.launch.planning import plan_launch
 
 COMPOSE = """
 services:
@@ -133,3 +135,41 @@ def test_a_container_of_enough_or_unknown_memory_is_not_refused(check, given):
 def test_a_compose_file_limits_the_memory_of_its_container(check):
     (found,) = check(COMPOSE % "ipc: host\n    mem_limit: 100gb", "compose.yaml")["host-memory"]
     assert "107 GB (100 GiB)" in found.message
+
+
+def test_a_process_that_does_not_find_what_another_stored(check):
+    shared = check("LMCACHE_LOCAL_DISK=file:///mnt/d LMCACHE_CHUNK_SIZE=256 vllm serve m")["hash-seed"][0]
+    assert shared.message.endswith(
+        "a process may not find what another stored, such as before a restart, and nothing hits"
+    )
+    ranks = check("LMCACHE_CHUNK_SIZE=256 vllm serve m -tp 2")["hash-seed"][0]
+    assert ranks.message.endswith("one of 2 workers may not find what another stored, and nothing hits")
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("write_through", "stores are immediate"),
+        ("write_through_selective", "a block that is seen again is stored while the GPUs hold it too"),
+        ("write_back", "the write policy does not change that it is smaller"),
+    ],
+)
+def test_why_a_small_host_tier_adds_nothing_is_said_of_its_own_policy(check, policy, why):
+    (found,) = check(f"{HICACHE}0.8 --hicache-write-policy {policy}")["host-tier-adds-nothing"]
+    assert why in found.message
+    assert "; a release of SGLang that asserts a host pool larger than the GPU's does not start" in (
+        found.message
+    )
+    assert ("immediate" in found.message) is (policy == "write_through")
+
+
+@pytest.mark.parametrize(("serde", "told"), [("cachegen", True), ("naive", False)])
+def test_what_lmcache_compresses_is_planned_uncompressed_and_told(serde, told):
+    text = f"chunk_size: 256\nremote_url: lm://host:65432\nremote_serde: {serde}\n"
+    launch = parse_launch(text, "lmcache.yaml")
+    result, _ = plan_launch(question_of("llama-3.1-8b", "h100-sxm-80gb"), launch)
+    found = [item for item in result.assumptions if "remote_serde" in item]
+    assert bool(found) is told
+    if told:
+        assert found[0].startswith("lmcache.yaml:3: remote_serde cachegen")
+        assert "uncompressed" in found[0]

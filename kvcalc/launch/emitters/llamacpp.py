@@ -2,6 +2,7 @@
 
 from kvcalc.launch.emitters.plan import Target, script
 from kvcalc.shapes.formats import find_format
+from kvcalc.wording import counted
 
 _SPELLED = {"fp16": "f16", "fp32": "f32"}
 MIB = 2**20
@@ -32,7 +33,7 @@ def emit(target: Target) -> str:
     notes = [
         *target.notes(),
         *target.notes_on_store("write_back"),
-        f"-c is for all slots together: {length:,} tokens for each of {slots}",
+        f"-c is for all slots together: {counted(slots, 'slot')} of {length:,} tokens",
         "--flash-attn takes no value before autumn 2025; a quantized V cache needs it",
     ]
     if said is None:
