@@ -601,3 +601,87 @@ def test_a_swap_to_a_drive_says_that_its_writes_are_taken_for_as_fast_as_its_rea
     memory = kvcalc.plan("llama-3.1-8b", tiers={"dram": {"bandwidth": "50 GB/s", "capacity": "2 TB"}}, **said)
     assert any(words in line for line in drive.assumptions)
     assert not any(words in line for line in memory.assumptions)
+
+
+P8 = {"on": "h100-sxm-80gb", "engine": "vllm"}
+
+
+def saved(answer, tier):
+    """Return what a hit from a tier saves in a plan."""
+    (row,) = [one for one in answer.offload if one.tier == tier and one.mode == "prefix_store"]
+    total = row.cached_total if row.overlapped_total is None else row.overlapped_total
+    return float(row.recompute - total)
+
+
+RANGES = {
+    "behind a mechanism's limit": {"rdma": {"mechanism": "nixl-p2p", "capacity": "4 TB"}},
+    "with the cost of each piece": {"dram": {"mechanism": "vllm-per-layer", "capacity": "512 GB"}},
+    "before another hop": {
+        "nvme": {"via": "host", "capacity": "4 TB"},
+        "host": {"kind": "dram", "bandwidth": "20 GB/s", "capacity": "512 GB"},
+    },
+}
+
+
+@pytest.mark.parametrize("case", RANGES)
+def test_the_ends_of_a_range_are_those_of_plans_at_its_ends(case):
+    """A range acts on the tier's own bandwidth alone: its ends save what plans at these bandwidths save."""
+    tiers = RANGES[case]
+    name = next(iter(tiers))
+
+    def at(bandwidth):
+        said = {**tiers, name: {**tiers[name], "bandwidth": bandwidth}}
+        return kvcalc.plan("llama-3.1-8b", prompt=32_000, hit=0.9, tiers=said, **P8)
+
+    low, high = (saved(at(f"{rate} GB/s"), name) for rate in (20, 54))
+    swings = {item.key: item for item in at("20..54 GB/s").tornado if item.tier == name}
+    found = swings.get(f"tiers.{name}.bandwidth")
+    if low == pytest.approx(high, rel=1e-9):
+        assert found is None  # it moves nothing
+    else:
+        assert (found.gain_low, found.gain_high) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_turns_take_the_step_of_the_sequences_that_fit():
+    tiers = {"dram": {"bandwidth": "54 GB/s", "capacity": "512 GB"}}
+    asked = {"prompt": 32_000, "tiers": tiers, **P8}
+    answer = kvcalc.plan("llama-3.1-8b", concurrency=32, **asked)
+    fit = int(answer.capacity.sessions)
+    assert fit < 32
+    step = float(kvcalc.plan("llama-3.1-8b", concurrency=fit, **asked).decode.step_time)
+    (row,) = [one for one in answer.offload if one.mode == "active_working_set"]
+    assert float(row.recompute) == pytest.approx(step * 32 / fit, rel=1e-9)
+    assert float(row.break_even_bandwidth) == pytest.approx(float(row.bytes) / (step * 32 / fit), rel=1e-9)
+
+
+def test_a_prefix_without_a_whole_chunk_hits_nothing():
+    tiers = {"nvme": {"bandwidth": "6 GB/s", "capacity": "8 TB", "mechanism": "llmd-fs"}}
+    answer = kvcalc.plan("llama-3.1-8b", prompt=16_000, cached=160, tiers=tiers, **P8)
+    assert answer.offload == ()
+    assert any("160 cached tokens hold no whole chunk of 256" in line for line in answer.warnings)
+    assert answer.eviction.swap_time is None
+
+
+def test_a_swap_moves_what_a_restore_moves_without_the_hybrid_manager():
+    """Without it sliding windows are kept as full layers, on the way out as on the way back."""
+    tiers = {"dram": {"bandwidth": "54 GB/s", "capacity": "500 GB"}}
+    asked = {"on": "h100-sxm-80gb", "gpus": 2, "engine": "vllm", "prompt": 16_000, "tiers": tiers}
+    plain = kvcalc.plan("gemma-3-27b", hybrid_manager=False, cached=8_000, **asked)
+    (row,) = [one for one in plain.offload if one.mode == "prefix_store"]
+    # A victim of 16,512 tokens moves in proportion to the 8,000 tokens of the restore, both ways.
+    transfer = float(row.bytes) / 8_000 * 16_512 / float(row.bandwidth)
+    assert float(plain.eviction.swap_time) == pytest.approx(2 * transfer, rel=0.02)
+
+
+def test_more_draws_than_memory_are_refused():
+    with pytest.raises(SettingsError, match=r"1,000,000,000 is too large; at most 10,000,000"):
+        kvcalc.plan("llama-3.1-8b", draws=10**9, **P8)
+
+
+def test_only_tiers_without_sharing_are_said_to_be_each_gpu_s_own():
+    tiers = {
+        "dram": {"bandwidth": "50 GB/s", "shared_by": 4},
+        "nvme": {"bandwidth": "6 GB/s"},
+    }
+    answer = kvcalc.plan("llama-3.1-70b", on="h100-sxm-80gb", gpus=8, tp=8, tiers=tiers)
+    assert any("each GPU gets the stated bandwidth of nvme for itself" in line for line in answer.assumptions)

@@ -53,6 +53,8 @@ _MAY_BE_ZERO = frozenset(
         *("lora", "images", "image_tokens", "host_reserve", "acceptance", "gpu_layers", "draws", "seed"),
     }
 )
+MOST_DRAWS = 10_000_000
+"""Draws of a Monte Carlo simulation at most [1]: their arrays take about 100 bytes a draw and an input."""
 _MOST = 10**12  # no count or number of tokens is larger; beyond, bytes are no longer exact in a float
 
 
@@ -253,6 +255,8 @@ def _in_range(key: Key, value: int) -> int:
     least = 0 if key.name in _MAY_BE_ZERO else 1
     if value < least:
         raise SettingsError(f"{value} must be {least} or more")
+    if key.name == "draws" and value > MOST_DRAWS:
+        raise SettingsError(f"{value:,} is too large; at most {MOST_DRAWS:,} fit in memory")
     if value > _MOST:
         raise SettingsError(f"{value} is too large")
     return value

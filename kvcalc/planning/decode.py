@@ -105,6 +105,16 @@ class DecodeModel:
             slow=self.step(batch, context, share.low, sustained.low),
         )
 
+    def step_of(self, sequences: Count) -> Seconds:
+        """Return the step of so many sequences halfway through generating, at middle rates; arrays too."""
+        workload, hardware = self.scenario.workload, self.scenario.hardware
+        return self.step(
+            self.stage_batch(sequences),
+            context_between(workload.prompt, workload.generate),
+            hardware.prefill_efficiency.mid,
+            hardware.decode_efficiency.mid,
+        ).total
+
     def _draft_pass(self, batch: Count, context: Tokens, share: float, sustained: float) -> Seconds:
         """Time of one pass of the draft, on the ranks of one stage."""
         if self.draft is None:

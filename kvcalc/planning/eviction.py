@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kvcalc.formulas.eviction import finished_requests, first_computed, swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time, tiers_of
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time, moved_bytes, tiers_of
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, PerSecond, Seconds, TokensPerSecond
 from kvcalc.results import Decode, Eviction, Offload
@@ -79,7 +79,7 @@ def cheapest_mode(recompute: Seconds, swap: Seconds) -> NDArray[np.str_]:
 def _swap(speed: Speed, tokens: int, bandwidth: float | None, book: Notebook) -> float | None:
     if bandwidth is None:
         return None
-    size = float(speed.layout.serialized(tokens, per_gpu=True))
+    size = float(moved_bytes(speed.layout, float(tokens)))
     parts = book.run(swap_time, size=size, **ways(speed, bandwidth))
     return float(parts.total)
 

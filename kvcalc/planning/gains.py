@@ -2,29 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
 from kvcalc.formulas.overlap import extra_wait
-from kvcalc.formulas.transfer import iops_bandwidth
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.offload_results import Swing
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload import (
     ACTIVE_WORKING_SET,
     BANDWIDTH_SPREAD,
+    Route,
     block_tokens,
     cached_tokens,
     computing_time,
+    loaded_route,
     moved_bytes,
+    plain_route,
+    taking_turns,
     tiers_of,
     wait_of,
 )
 from kvcalc.planning.pace import Pace, Paces
 from kvcalc.planning.speed import Speed
 from kvcalc.planning.uncertainty import Doubt, Drawn, Gains, judged
-from kvcalc.quantity import Bytes, BytesPerSecond, Real, Seconds, Share, Tokens
+from kvcalc.quantity import Bytes, Real, Seconds, Share, Tokens
 from kvcalc.records import record
 from kvcalc.results import Capacity, Decode, Offload
 from kvcalc.scenario import Range, Scenario, TierUse
@@ -40,6 +44,9 @@ _SHARES = {
     "attention": "attention_efficiency",
     "experts": "expert_efficiency",
 }  # of a pace, by the key that a reader knows them by; its other parts are times
+
+
+NO_ROUTES: Mapping[str, Route] = MappingProxyType({})
 
 
 class Saving(Protocol):
@@ -61,15 +68,17 @@ def gains_of(
     window: Seconds | None = None,
     streams: "Streams | None" = None,
     scenario: Scenario | None = None,
+    routes: Mapping[str, Route] = NO_ROUTES,
 ) -> Gains:
     """Return the rows of an answer with their gains.
 
-    `streams` says what the rows that stream depend on, and `scenario` the rate at which restores queue.
+    `streams` says what the rows that stream depend on, `scenario` the rate at which restores queue, and
+    `routes` how the bytes of each tier reach a GPU; without one, at the tier's own rate.
     """
     parts = [
-        Streaming(row, tiers[row.tier], streams, given)
+        Streaming(row, tiers[row.tier], streams, given, routes.get(row.tier))
         if row.mode == ACTIVE_WORKING_SET and streams is not None
-        else Restoring(row, tiers[row.tier], given, window, scenario)
+        else Restoring(row, tiers[row.tier], given, window, scenario, routes.get(row.tier))
         for row in rows
     ]
 
@@ -97,6 +106,7 @@ class Restoring:
     given: Mapping[str, Range]
     window: Seconds | None
     scenario: Scenario | None = None
+    route: Route | None = None
 
     @property
     def inputs(self) -> dict[str, Range]:
@@ -123,7 +133,8 @@ class Restoring:
     def _modelled(self, drawn: Drawn, saved: tuple[Seconds, Bytes], middle: Bytes) -> Seconds:
         time, size = saved
         # The row may move other bytes than the model (given, or rounded): only their ratio counts.
-        transfer = self.row.transfer * (size / middle if np.any(middle) else 1.0) / self._faster(drawn)
+        faster = _faster(self.row, self.tier, self.route, drawn)
+        transfer = self.row.transfer * (size / middle if np.any(middle) else 1.0) / faster
         fixed = sum(
             drawn[key] - self.given[key].middle
             for key in drawn
@@ -141,20 +152,21 @@ class Restoring:
             return self.window
         return 0.0 if self.row.extra_wait is None else self.row.transfer - self.row.extra_wait
 
-    def _faster(self, drawn: Drawn) -> Share:
-        """Return the tier's rate as drawn over its rate in the middle."""
-        now = {name: drawn.get(f"tiers.{self.tier.name}.{name}") for name in ("bandwidth", "iops", "io_size")}
-        changed = {name: item for name, item in now.items() if item is not None}
-        if not changed:
-            return 1.0
-        own = {name: getattr(self.tier, name) for name in now}
-        return _rate(**own | changed) / _rate(**own)
 
+def _faster(row: Offload, tier: TierUse, route: Route | None, drawn: Drawn) -> Share:
+    """Return the rate at which a row's bytes arrive as drawn, over that in the middle.
 
-def _rate(bandwidth: BytesPerSecond, iops: Real | None, io_size: Bytes | None) -> BytesPerSecond:
-    if iops is None or io_size is None:
-        return bandwidth
-    return iops_bandwidth(iops, io_size, bandwidth)
+    A stated range is that of the tier, behind which a mechanism's limit, the cost of each piece and other
+    hops stay as they are.  Where only a bandwidth is stated, what arrives of it is uncertain as a whole.
+    """
+    now = {name: drawn.get(f"tiers.{tier.name}.{name}") for name in ("bandwidth", "iops", "io_size")}
+    changed = {name: np.maximum(item, 1.0) for name, item in now.items() if item is not None}
+    if not changed:
+        return 1.0
+    if tier.bandwidth_range is None and set(changed) == {"bandwidth"}:
+        return changed["bandwidth"] / tier.bandwidth
+    path = route or plain_route(replace(tier, mechanism=None))
+    return path.at(**changed).bandwidth(row.bytes) / path.bandwidth(row.bytes)
 
 
 def bandwidth_input(tier: TierUse, uncertain: bool) -> dict[str, Range]:
@@ -190,6 +202,7 @@ class Streaming:
     tier: TierUse
     streams: Streams
     given: Mapping[str, Range]
+    route: Route | None = None
 
     @property
     def inputs(self) -> dict[str, Range]:
@@ -201,8 +214,7 @@ class Streaming:
     def gain(self, drawn: Drawn) -> Seconds:
         """Return the time of all turns less the time of a step that streams."""
         step = drawn.get(STEP, self.streams.decode.step_time)
-        rate = drawn.get(f"tiers.{self.tier.name}.bandwidth", self.tier.bandwidth)
-        bandwidth = self.row.bandwidth * (rate / self.tier.bandwidth)
+        bandwidth = self.row.bandwidth * _faster(self.row, self.tier, self.route, drawn)
         return step * self.streams.turns - streaming_step_time(step, self.row.bytes, bandwidth)
 
 
@@ -335,8 +347,11 @@ def judged_plan(
     if not rows:
         return (), ()
     tiers = {tier.name: tier for tier in tiers_of(scenario, Notebook())}
+    cached = cached_tokens(scenario, speed, Notebook())
     resident = float(capacity.sessions)
-    turns = scenario.workload.concurrency / resident if resident else np.inf
+    # In steps of all sequences: a step of those that fit reads less and is shorter.
+    shorter = speed.decode.step_of(max(resident, 1.0)) / decode.step_time
+    turns = float(taking_turns(shorter, scenario.workload.concurrency, resident))
     gains = gains_of(
         rows,
         tiers,
@@ -345,6 +360,7 @@ def judged_plan(
         scenario.overrides.window,
         Streams(decode, turns),
         scenario,
+        {name: loaded_route(speed, tier, cached, Notebook()) for name, tier in tiers.items()},
     )
     for key, item in scenario.ranges.items():
         if key not in gains.all_inputs:

@@ -1,5 +1,6 @@
 """One restore against one recompute, from bare numbers or from a model and a machine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,6 +58,7 @@ def restore_of(
 ) -> RestoreResult:
     """Return one row per bandwidth or tier, and the break-even that they share."""
     curve: tuple[CurvePoint, ...] = ()
+    routes: Mapping[str, Route] = {}
     saving: Saving
     if scenario is None:
         size, times, tiers = _bare(given, overrides, book)
@@ -69,12 +71,16 @@ def restore_of(
         tiers = _tiers(given, scenario, book)
         rows = _modelled(given, speed, tiers, book)
         saving = ModelledSaving(speed, given.size, given.remaining)
-        route = loaded_route(speed, tiers[0], cached_tokens(scenario, speed, Notebook()), Notebook())
+        cached = cached_tokens(scenario, speed, Notebook())
+        routes = {tier.name: loaded_route(speed, tier, cached, Notebook()) for tier in tiers}
+        route = routes[tiers[0].name]
         found = restoring(scenario, route, float(rows[0].bytes))
         case = Case(rows[0], tiers[0], found, speed, route)
         curve = curve_of(speed, route)
     named = {tier.name: tier for tier in tiers}
-    gains = gains_of(rows, named, saving, given.doubt.given, overrides.window, scenario=scenario)
+    gains = gains_of(
+        rows, named, saving, given.doubt.given, overrides.window, scenario=scenario, routes=routes
+    )
     rows, tornado = judged(gains, given.doubt)
     for tier in tiers:
         if tier.source is not None:

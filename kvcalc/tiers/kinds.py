@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
+from kvcalc.quantity import BytesPerSecond, PerSecond
 from kvcalc.tiers.figures import Figure, data_of, figures_of, named
 
 _FIGURES = (
@@ -42,10 +45,11 @@ class TierKind:
         """Operations of one request in flight: as many as it keeps and the device takes."""
         return min(self.number("streams", math.inf), self.number("queue_depth", math.inf))
 
-    def operations(self, bandwidth: float) -> float:
+    def operations(self, bandwidth: BytesPerSecond) -> PerSecond:
         """Return the operations a second of as many drives as read at `bandwidth` together."""
-        drives = max(1.0, bandwidth / self.number("drive_bandwidth", math.inf))
-        return self.number("iops", math.inf) * drives
+        drives = np.maximum(1.0, bandwidth / self.number("drive_bandwidth", math.inf))
+        most: PerSecond = self.number("iops", math.inf) * drives
+        return most
 
 
 @cache

@@ -58,7 +58,7 @@ def test_a_plan_says_what_a_planner_asks(plan_result):
         "too close to call",
         "1.35x slower",
         "break-even 15.4 GB/s",
-        "no tier to swap to",
+        "no restore from a tier to go by",
         "more than 15.4 GB/s",
         "25 or less",
         "One million generated tokens cost 2.44 USD.",

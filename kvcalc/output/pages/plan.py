@@ -186,6 +186,10 @@ def _range(ends: tuple[Seconds, Seconds]) -> str:
     return range_text(float(ends[0]), float(ends[1]), "second")
 
 
+_NO_TIER = "No slower tier was named; add one with --tier."
+_NO_HIT = "No hit from a tier is planned, so none is judged."
+
+
 def _offload(result: PlanResult) -> list[Grid | Lines]:
     blocks: list[Grid | Lines] = []
     for mode, (title, draw) in _MODES.items():
@@ -194,12 +198,15 @@ def _offload(result: PlanResult) -> list[Grid | Lines]:
             sizes = {text(item, "bytes") for item in items}
             size = f" ({sizes.pop()} into each GPU)" if len(sizes) == 1 else ""
             blocks += [draw(title + size, items), *reasons(items)]
-    return blocks or [Lines("Offload", ("No slower tier was named; add one with --tier.",))]
+    why = _NO_HIT if result.inputs.get("cached") == 0 or result.inputs.get("tiers") else _NO_TIER
+    return blocks or [Lines("Offload", (why,))]
 
 
 def _eviction(result: PlanResult) -> Grid:
     eviction = result.eviction
-    swap = text(eviction, "swap_time") if eviction.swap_time is not None else "no tier to swap to"
+    swap = (
+        text(eviction, "swap_time") if eviction.swap_time is not None else "no restore from a tier to go by"
+    )
     limit = events_text(float(eviction.thrash_evictions_per_second), "eviction")
     recompute = f"{text(eviction, 'recompute_time')} for {text(eviction, 'recompute_tokens')}"
     rows = (

@@ -7,7 +7,7 @@ import numpy as np
 from kvcalc.formulas.eviction import swap_time, thrash_evictions
 from kvcalc.planning.batch.loads import Loads
 from kvcalc.planning.eviction import cheapest_mode, new_tokens, ways
-from kvcalc.planning.offload import computing_time
+from kvcalc.planning.offload import computing_time, moved_bytes
 from kvcalc.planning.speed import Speed
 
 
@@ -27,7 +27,7 @@ def evicting(speed: Speed, loads: Loads, served: dict[str, Any], restored: dict[
     fastest = restored.get("fastest")
     if fastest is None:
         return found | {"eviction.cheapest_mode": np.full(len(loads), "recompute", dtype=object)}
-    size = speed.layout.serialized(tokens, per_gpu=True)
+    size = moved_bytes(speed.layout, tokens)
     swap = swap_time(size=size, **ways(speed, fastest)).total
     return found | {
         "eviction.swap_time": swap,

@@ -44,8 +44,11 @@ def restoring_columns(
     # What is stored meanwhile crosses the same link the other way.
     busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
     stores = [_prefix_store(speed, route, cached) | _nothing(speed, route, pool) for route in busy]
-    sets = [_working_set(route, loads, served) for route in busy]
-    hits, short = cached > 0, served["capacity.shortfall"] > 0
+    sets = [_working_set(speed, route, loads, served) for route in busy]
+    some = [np.broadcast_to(np.asarray(found["bytes"]) > 0, np.shape(cached)) for found in stores]
+    # A prefix without one whole chunk hits nothing in its tier, which is then none of those to choose from.
+    stores = [_where(there, found) for there, found in zip(some, stores, strict=True)]
+    hits, short = np.logical_or.reduce(some) & (cached > 0), served["capacity.shortfall"] > 0
     names = [route.tier.name for route in routes]
     rates = [
         np.broadcast_to(np.nan if found["adds_nothing"] == "yes" else found["bandwidth"], hits.shape)
@@ -57,6 +60,11 @@ def restoring_columns(
         **_best("working_set", names, sets, short),
         "fastest": np.where(hits, fastest, np.nan),
     }
+
+
+def _where(there: Any, found: Columns) -> Columns:  # noqa: ANN401 - truth by rows
+    rates = {name: np.where(there, found[name], np.nan) for name in ("bandwidth", "speedup")}
+    return {**found, **rates}
 
 
 def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: Any) -> Columns:  # noqa: ANN401
@@ -125,11 +133,12 @@ def _break_even(found: Restoring, recompute: Numbers, remaining: Numbers) -> Num
     return np.asarray(found.break_even(np.where(none, np.nan, recompute), remaining))
 
 
-def _working_set(route: Route, loads: Loads, served: Columns) -> Columns:
+def _working_set(speed: Speed, route: Route, loads: Loads, served: Columns) -> Columns:
     """Return streaming what does not fit in every decode step, against letting sequences take turns."""
     streamed, step = served["capacity.shortfall"], served["decode.step_time"]
     time = streaming(route, step, streamed)
-    turns = taking_turns(step, loads.concurrency, served["capacity.sessions"])
+    resident = served["capacity.sessions"]
+    turns = taking_turns(speed.decode.step_of(np.maximum(resident, 1.0)), loads.concurrency, resident)
     return {
         "step_time": time,
         "recompute": turns,

@@ -19,7 +19,7 @@ from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain
 from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
 from kvcalc.planning.offload.rows import PREFIX_STORE, Lengths, Times, restore_row
 from kvcalc.planning.offload.stores import adds_nothing, held_alike, stored
-from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET
+from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET, taking_turns
 from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "restoring",
     "route_of",
     "stored",
+    "taking_turns",
     "tell_wait",
     "tier_bandwidth",
     "tiers_of",

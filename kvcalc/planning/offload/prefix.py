@@ -72,10 +72,15 @@ def offload_rows(
     rows: list[Offload] = []
     for tier in tiers:
         route = loaded_route(speed, tier, cached, book)
-        if cached > 0:
+        if cached > 0 and not in_chunks(route, cached):
+            book.warn(
+                f"{tier.name}: {cached:,} cached tokens hold no whole chunk of "
+                f"{route.mechanism.chunk_tokens:,} that {route.mechanism.name} keeps; nothing hits there"
+            )
+        elif cached > 0:
             rows.append(prefix_store(speed, route, cached, book, pool=float(capacity.budget)))
         if capacity.shortfall > 0:
-            rows.append(working_set(scenario, route, capacity, decode))
+            rows.append(working_set(speed, route, capacity, decode))
     return tuple(rows)
 
 
@@ -89,9 +94,11 @@ def tiers_of(scenario: Scenario, book: Notebook) -> tuple[TierUse, ...]:
     """Return the tiers of the question: those given, else those of the machine."""
     if not scenario.tiers:
         return standard_tiers(scenario, book)
-    if scenario.settings.tp > 1 and all(tier.shared_by == 1 for tier in scenario.tiers):
+    alone = [tier.name for tier in scenario.tiers if tier.shared_by == 1]
+    if scenario.settings.tp > 1 and alone:
+        named = "a tier" if len(alone) == len(scenario.tiers) else " and ".join(alone)
         book.assume(
-            "each GPU gets the stated bandwidth of a tier for itself; say shared_by in a tier where GPUs "
+            f"each GPU gets the stated bandwidth of {named} for itself; say shared_by in a tier where GPUs "
             "share a link or a disk"
         )
     return scenario.tiers

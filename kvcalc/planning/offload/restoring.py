@@ -154,7 +154,8 @@ class Restoring:
         """
         tier, rate = self.route.tier, self.bandwidth
         if tier.bandwidth_range is not None:
-            ends = tuple(rate * end / tier.bandwidth for end in tier.bandwidth_range)
+            # A mechanism's limit, the cost of each piece and the hops behind stay as they are.
+            ends = tuple(self.route.at(bandwidth=end).bandwidth(self.size) for end in tier.bandwidth_range)
         elif not self.exact:
             ends = rate / (1 + BANDWIDTH_SPREAD), rate * (1 + BANDWIDTH_SPREAD)
         else:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from kvcalc.formulas.transfer import (
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.speed import Speed
 from kvcalc.profiles import Hardware
-from kvcalc.quantity import Bytes, BytesPerSecond, Tokens
+from kvcalc.quantity import Bytes, BytesPerSecond, PerSecond, Tokens
 from kvcalc.results import Source
 from kvcalc.scenario import TierUse
 from kvcalc.tiers import (
@@ -101,13 +102,18 @@ class Route:
         return self.kind.in_flight if self.kind is not None else math.inf
 
     @property
-    def operations(self) -> float:
+    def operations(self) -> PerSecond:
         """Operations a second that one GPU gets [1/second]: as given, else those of the kind's drives."""
         if self.tier.iops is not None:
             return self.tier.iops / self.tier.shared_by
         if self.kind is None:
             return math.inf
-        return self.kind.operations(self.tier.bandwidth) / self.tier.shared_by
+        most: PerSecond = self.kind.operations(self.tier.bandwidth) / self.tier.shared_by
+        return most
+
+    def at(self, **said: Any) -> "Route":  # noqa: ANN401 - numbers or arrays of the tier's fields
+        """Return this route with other numbers of its tier, such as a bandwidth; arrays too."""
+        return replace(self, tier=replace(self.tier, **said))
 
     def piece(self, size: Bytes) -> Bytes:
         """Return the bytes of one piece: nothing is moved in pieces larger than itself."""
@@ -140,7 +146,7 @@ class Route:
             limited = rate * np.minimum(1.0, self.in_flight / needed)
         if (
             self.tier.io_size is None
-            and math.isfinite(self.operations)
+            and np.all(np.isfinite(self.operations))
             and np.all(np.isfinite(self.rule_piece))
         ):
             limited = iops_bandwidth(self.operations, piece, limited)
@@ -152,11 +158,11 @@ class Route:
         tier, rates = self.tier, self.rates
         rate: BytesPerSecond = tier_bandwidth(tier)
         if tier.shared_by > 1:
-            rate = float(shared_bandwidth(self.link, rate, tier.shared_by))
+            rate = shared_bandwidth(self.link, rate, tier.shared_by)
         if tier.numa == "remote":
-            rate *= _remote_share(self.kind)
+            rate = rate * _remote_share(self.kind)
         if tier.pageable:
-            rate *= PAGEABLE_SHARE
+            rate = rate * PAGEABLE_SHARE
         if np.any(self.opposite > 0):
             taken = np.minimum(self.opposite, (BOTH_WAYS - 0.01) * rate)
             rate = duplex_bandwidth(rate, BOTH_WAYS * rate, taken)
@@ -181,10 +187,10 @@ def moved_bytes(layout: Layout, tokens: Tokens) -> Bytes:
     return layout.serialized(tokens, per_gpu=True)
 
 
-def tier_bandwidth(tier: TierUse) -> float:
+def tier_bandwidth(tier: TierUse) -> BytesPerSecond:
     """Return what the tier delivers: the tighter of its bandwidth and its IOPS."""
     if tier.iops is not None and tier.io_size is not None:
-        return float(iops_bandwidth(tier.iops, tier.io_size, tier.bandwidth))
+        return iops_bandwidth(tier.iops, tier.io_size, tier.bandwidth)
     return tier.bandwidth
 
 

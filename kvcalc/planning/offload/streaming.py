@@ -9,9 +9,9 @@ from kvcalc.formulas.breakeven import confidence, verdict
 from kvcalc.formulas.working_set import streaming_step_time
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD
 from kvcalc.planning.offload.route import Route
+from kvcalc.planning.speed import Speed
 from kvcalc.quantity import Bytes, Count, Seconds
 from kvcalc.results import Capacity, Decode, Offload
-from kvcalc.scenario import Scenario
 
 ACTIVE_WORKING_SET: Literal["active_working_set"] = "active_working_set"
 
@@ -19,14 +19,14 @@ BOTH_ENDS = (1 + BANDWIDTH_SPREAD, 1 / (1 + BANDWIDTH_SPREAD))
 """A streamed step over its middle [1], at the slow and at the fast end of the bandwidth."""
 
 
-def working_set(scenario: Scenario, route: Route, capacity: Capacity, decode: Decode) -> Offload:
+def working_set(speed: Speed, route: Route, capacity: Capacity, decode: Decode) -> Offload:
     """Stream the KV that does not fit in every decode step, against letting sequences take turns."""
     streamed = float(capacity.shortfall)
     bandwidth = float(route.bandwidth(streamed))
     step = decode.step_time
     streamed_step = float(streaming(route, step, streamed))
-    wanted, resident = scenario.workload.concurrency, float(capacity.sessions)
-    turns = float(taking_turns(step, wanted, resident))
+    wanted, resident = speed.scenario.workload.concurrency, float(capacity.sessions)
+    turns = float(taking_turns(speed.decode.step_of(max(resident, 1.0)), wanted, resident))
     fits = math.isfinite(turns)
     low, high = gains_over_turns(turns, streamed_step)
     return Offload(
@@ -63,6 +63,7 @@ def streaming(route: Route, step: Seconds, streamed: Bytes) -> Seconds:
 def taking_turns(step: Seconds, wanted: Count, resident: Count) -> Seconds:
     """Return the time in which all `wanted` sequences gain a token where `resident` fit at once; arrays too.
 
+    `step` is that of the sequences that fit, not that of all of them, whose KV it does not read.
     Without room for one of them it never ends.
     """
     held = np.asarray(resident, dtype=float)
