@@ -23,7 +23,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     if launch.value("save_unfull_chunk"):
         return
     chunk, prefix = chunk_tokens(deployment), deployment.prefix
-    where = launch.where("chunk", "offload_block", "blocks_per_chunk", "block_size")
+    where = launch.where("chunk", "offload_block", "blocks_per_chunk", "block_size", "disk", "remote")
     if prefix and chunk > prefix:
         yield Finding(
             "error",

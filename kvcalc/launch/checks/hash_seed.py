@@ -16,7 +16,9 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     seed = launch.value("hash_seed")
     if seed not in (None, "", "random"):
         return
-    where = launch.where("hash_seed", "hash_algorithm", "chunk_hash", "connector", "worker_size", "chunk")
+    where = launch.where(
+        *("hash_seed", "hash_algorithm", "chunk_hash", "connector", "worker_size", "chunk", "disk", "remote")
+    )
     said = "PYTHONHASHSEED is random" if seed == "random" else "PYTHONHASHSEED is not set"
     shared = [name for name in ("remote", "disk", "p2p", "pd", "secondary_tiers") if launch.value(name)]
     if uses_lmcache(launch) and launch.value("chunk_hash", "builtin") == "builtin":
