@@ -6,6 +6,7 @@ Numbers are in base units, as everywhere; `kvcalc.results` puts these parts into
 from typing import Annotated
 
 from kvcalc.quantity import (
+    UNLIMITED,
     Bytes,
     BytesPerSecond,
     Count,
@@ -146,8 +147,8 @@ class Handover:
     bytes: Bytes  # per GPU
     bandwidth: BytesPerSecond  # of the path between two GPUs
     time: Seconds  # of the transfer by itself
-    whole: Seconds  # that it adds to the time to first token when it is sent after the prefill
-    layerwise: Seconds  # that it adds when each layer is sent while the next one computes
+    whole: Annotated[Seconds, UNLIMITED]  # that it adds, sent after the prefill, its wait for others included
+    layerwise: Annotated[Seconds, UNLIMITED]  # the same where each layer is sent while the next one computes
     ttft_share_whole: Share  # of the time to first token
     ttft_share_layerwise: Share  # the same when layers are sent one by one
     hiding_bandwidth: BytesPerSecond  # from which all but the last layer hides behind the prefill

@@ -30,3 +30,6 @@ DollarsPerByteSecond = Annotated[Real, "USD/byte/second"]
 Watts = Annotated[Real, "watt"]
 Count = Annotated[Real, "1"]
 Share = Annotated[Real, "1", "share"]  # people read it as a percentage
+
+UNLIMITED = "unlimited"
+"""Marks a number that may be infinite (a use of nothing, a wait for ever); JSON has null for it."""

@@ -12,6 +12,7 @@ from kvcalc.bodies import plain, public, units_of
 from kvcalc.calibration_results import Calibration
 from kvcalc.keys import input_units
 from kvcalc.offload_results import BreakEvenCurve, CurvePoint, Fleet, GainRange, Handover, Split, Swing
+from kvcalc.quantity import UNLIMITED as UNLIMITED  # of results, to those who read them
 from kvcalc.quantity import (
     Bytes,
     BytesPerSecond,
@@ -34,9 +35,6 @@ Mode = Annotated[str, ("prefix_store", "active_working_set")]
 Severity = Annotated[str, ("error", "warning", "info")]
 Bound = Annotated[str, ("memory", "compute")]
 """Texts of a few fixed words; the JSON Schemas list them."""
-
-UNLIMITED = "unlimited"
-"""Marks a number that may be infinite (a use of nothing, a wait for ever); JSON has null for it."""
 
 
 @record

@@ -181,16 +181,36 @@ def handover(bandwidth, **said):
 
 def test_a_handover_by_hand():
     # 16,000 x 131,072 B at 20 GB/s: 105 ms, against 500 ms of prefill over 32 layers
-    found = handover("20 GB/s", rate="2/s")
     size = 16_000 * 131_072
+    alone = handover("20 GB/s")
+    assert alone.whole == pytest.approx(size / 20e9)
+    assert alone.layerwise == pytest.approx(size / 20e9 / 32)
+    assert alone.verdict == "hidden"
+    # One link, random arrivals, times that vary by their mean: S rho / (1 - rho), 28 ms
+    found = handover("20 GB/s", rate="2/s")
+    busy = 2 * size / 20e9
+    wait = size / 20e9 * busy / (1 - busy)
     assert found.bytes == size
-    assert found.whole == pytest.approx(size / 20e9)
-    assert found.layerwise == pytest.approx(size / 20e9 / 32)
+    assert found.time == pytest.approx(size / 20e9)
+    assert found.whole == pytest.approx(size / 20e9 + wait)
+    assert found.layerwise == pytest.approx(size / 20e9 / 32 + wait)
     assert found.ttft_share_whole == pytest.approx(found.whole / (0.5 + found.whole))
     assert found.hiding_bandwidth == pytest.approx(size / 0.5)
     assert found.average_bandwidth == pytest.approx(2 * size)
-    assert found.utilization == pytest.approx(2 * size / 20e9)
-    assert found.verdict == "hidden"
+    assert found.utilization == pytest.approx(busy)
+    assert found.verdict == "exposed"  # 31 of 531 ms are more than a twentieth
+    assert "27.8 ms" in found.reason
+    assert handover("20 GB/s", rate="1/s").verdict == "hidden"  # 3.3 + 12.3 of 516 ms
+
+
+def test_a_path_that_is_busy_most_of_the_time_is_waited_for():
+    # 83.9 % of the time at two requests a second: 419 ms each, and 5.2 times as long for those before
+    result = fleet(disaggregate="2.5 GB/s", rate="2/s", cached=0, gpus=2, tp=2)
+    time = 16_000 * 65_536 / 2.5e9
+    assert result.transfer.utilization == pytest.approx(2 * time)
+    assert result.transfer.whole == pytest.approx(time / (1 - 2 * time))  # M/M/1: S / (1 - rho), 2.6 s
+    (said,) = (item for item in result.assumptions if "from prefill to decode" in item)
+    assert "2.18 s on average" in said
 
 
 def test_a_slow_path_is_exposed_and_an_overloaded_one_saturated():
@@ -204,6 +224,11 @@ def test_a_slow_path_is_exposed_and_an_overloaded_one_saturated():
     busy = handover("2 GB/s", rate="1/s")
     assert busy.verdict == "saturated"
     assert "105%" in busy.reason
+    assert busy.time == pytest.approx(load)
+    assert (busy.whole, busy.layerwise) == (math.inf, math.inf)
+    body = fleet(disaggregate="2 GB/s", rate="1/s").to_dict()["transfer"]
+    assert (body["whole"], body["layerwise"]) == (None, None)
+    assert (busy.ttft_share_whole, busy.ttft_share_layerwise) == (1.0, 1.0)  # their limit
 
 
 def test_a_page_shows_both_blocks():

@@ -85,8 +85,8 @@ def _built_in(launch: LaunchSettings) -> str:
 def uses_lmcache(launch: LaunchSettings) -> bool:
     """Whether LMCache holds the host tier."""
     lmcache = any("LMCache" in name for name in connectors_of(launch)) or bool(launch.value("lmcache"))
-    alone = launch.engine == "vllm" and not connectors_of(launch) and launch.has("chunk", "worker_size")
-    return lmcache or alone
+    own = launch.has("chunk", "worker_size", "local_cpu", "disk", "remote")  # its own file or variables alone
+    return lmcache or (launch.engine == "vllm" and not connectors_of(launch) and own)
 
 
 def turns_hybrid_off(launch: LaunchSettings) -> bool:

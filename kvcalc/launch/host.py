@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kvcalc.launch.connectors import connectors_of, offloads_by_size, uses_lmcache
 from kvcalc.launch.flags.lmcache import DEFAULT_CHUNK, DEFAULT_WORKER_SIZE
 from kvcalc.launch.flags.sglang import DEFAULT_RATIO
+from kvcalc.launch.flags.vllm import SELECTIVE_FROM
 from kvcalc.launch.settings import UNIT_BYTES, Field, LaunchSettings
 
 
@@ -50,6 +51,12 @@ def chunk_tokens(launch: LaunchSettings, block: int) -> int:
         return int(launch.value("chunk", DEFAULT_CHUNK))
     factor = int(launch.value("blocks_per_chunk", 1))
     return int(launch.value("offload_block", block * factor))
+
+
+def stores_selectively(launch: LaunchSettings) -> bool:
+    """Whether the host tier takes only what is seen again."""
+    again = bool(launch.value("store_threshold", 0) >= SELECTIVE_FROM)
+    return again or launch.value("write_policy") == "write_through_selective"
 
 
 def _vllm(launch: LaunchSettings, device: Device) -> HostTier | None:

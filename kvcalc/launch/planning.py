@@ -42,7 +42,7 @@ def plan_launch(question: Question, launch: LaunchSettings) -> tuple[PlanResult,
     result, calls = Plan(built).answer()
     checks = check_launch(launch, built, result)
     stops = dict.fromkeys(check.id for check in checks if check.stops_hits)
-    if stops and result.offload:
+    if stops and (result.offload or built.tiers):
         never = replace(built, workload=replace(built.workload, cached=0))
         result, calls = Plan(never).answer()
         said = f"nothing can hit in a slower tier as it is launched ({', '.join(stops)})"

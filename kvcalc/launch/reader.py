@@ -17,6 +17,10 @@ _VERSION = re.compile(
     r"\b(vllm|sglang)(?:-[a-z]+)?(?:==|:|~=)v?(\d+\.\d+(?:\.\d+)*(?:\.?(?:post|rc|dev)\d*)?)", re.IGNORECASE
 )
 _CONTAINER = frozenset({"docker", "podman", "nerdctl"})
+_OF_CONTAINER = {"--shm-size": "shm_size", "--ipc": "ipc", "--memory": "memory", "-m": "memory"}
+"""Flags of `docker run` -> what they say."""
+_OF_SERVICE = {"shm_size": "--shm-size", "ipc": "--ipc", "mem_limit": "--memory"}
+"""Keys of a compose service -> the flags of `docker run` that say the same."""
 _LMCACHE_KEYS = ("chunk_size", "local_cpu", "max_local_cpu_size", "local_disk", "remote_url")
 """Keys by which a YAML file is known for LMCache's."""
 
@@ -95,7 +99,7 @@ def _command_lists(data: Any, mounts: Mapping[str, str] | None = None) -> list[s
             value = data.get(key)
             words += [value] if isinstance(value, str) else [str(item) for item in value or ()]
         if len(words) > 1:
-            run = " ".join(("docker run", *_shared_memory(data, mounts)))
+            run = " ".join(("docker run", *_container_memory(data, mounts)))
             found.append("\n".join((*_variables(data), f"{run} {_shell_words(words)}")))
         for value in data.values():
             found += _command_lists(value, mounts)
@@ -116,12 +120,10 @@ def _memory_volumes(data: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _shared_memory(data: Mapping[str, Any], mounts: Mapping[str, str]) -> list[str]:
-    """Return what a compose service or a container of a pod says of /dev/shm, as docker's own flags."""
+def _container_memory(data: Mapping[str, Any], mounts: Mapping[str, str]) -> list[str]:
+    """Return what a compose service or a container of a pod says of its memory, as docker's own flags."""
     found = [
-        f"--{key.replace('_', '-')} '{data[key]}'"
-        for key in ("shm_size", "ipc")
-        if isinstance(data.get(key), (str, int))
+        f"{flag} '{data[key]}'" for key, flag in _OF_SERVICE.items() if isinstance(data.get(key), (str, int))
     ]
     listed = data.get("volumeMounts")
     for item in listed if isinstance(listed, list) else ():
@@ -273,10 +275,12 @@ def _read_container(found: Findings, line: Line) -> bool:
     texts = [token.text for token in line.tokens]
     container = bool(set(texts[:2]) & _CONTAINER)
     for at, token in enumerate(line.tokens if container else ()):
+        if not token.text.startswith("-") and any(image in token.text for image in found.dialect.images):
+            break  # what follows is the engine's
         name, equals, value = token.text.partition("=")
-        if name in ("--shm-size", "--ipc"):
+        if name in _OF_CONTAINER:
             given = value if equals else (texts[at + 1] if at + 1 < len(texts) else "")
-            found.fields.append(Field(name[2:].replace("-", "_"), given, name, found.where(token.line)))
+            found.fields.append(Field(_OF_CONTAINER[name], given, name, found.where(token.line)))
     return container
 
 

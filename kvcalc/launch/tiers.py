@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kvcalc.engines import lay_out
 from kvcalc.launch.connectors import connectors_of, reaches, uses_lmcache
-from kvcalc.launch.host import Device, HostTier, chunk_tokens, host_tier
+from kvcalc.launch.host import Device, HostTier, chunk_tokens, host_tier, stores_selectively
 from kvcalc.launch.settings import LaunchSettings
 from kvcalc.planning.memory import memory_of
 from kvcalc.planning.notebook import Notebook
@@ -22,6 +22,10 @@ _CONNECTORS: Mapping[str, str] = {"SimpleCPUOffloadConnector": "vllm-batched"}
 
 _SILENT = {"remote": "remote_url", "storage": "--hicache-storage-backend"}
 """Fields that put a store behind the host tier without a word on its rate."""
+
+
+_PLAIN = ("", "naive")
+"""Values of LMCache's `remote_serde` that leave the bytes as they are."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ def launched_tiers(scenario: Scenario, launch: LaunchSettings) -> Launched:
         float(memory.block_bytes or layout.bytes_per_token_per_gpu),
     )
     host, said = host_tier(launch, device), [_silent(launch, name) for name in _SILENT]
+    said.append(_compressed(launch))
     tiers = [] if host is None else [_host(scenario, launch, host, block)]
     if (disk := _disk(scenario, launch, block, staged=host is not None)) is not None:
         tiers.append(disk)
@@ -88,13 +93,24 @@ def _silent(launch: LaunchSettings, name: str) -> str:
     return f"{given.where}: {given.flag} does not say a rate, so that tier is not planned; --tier names it"
 
 
+def _compressed(launch: LaunchSettings) -> str:
+    given = launch.field("serde")
+    if given is None or given.value in _PLAIN:
+        return ""
+    return (
+        f"{given.where}: {given.flag} {given.value} makes what goes to the remote store smaller; the plan "
+        "counts it uncompressed, without the time to compress and to unpack it"
+    )
+
+
 def _host(scenario: Scenario, launch: LaunchSettings, host: HostTier, block: int) -> TierUse:
+    selective = "selective" if stores_selectively(launch) else None
     tier = host_memory(scenario.hardware, host.total * scenario.settings.dp)
     return replace(
         tier,
         mechanism=_mechanism(launch),
         chunk=_chunk(launch, block),
-        store=None if host.inclusive else "write_back",
+        store=selective if host.inclusive else "write_back",
     )
 
 

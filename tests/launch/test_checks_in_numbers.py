@@ -146,3 +146,19 @@ def test_the_worst_comes_first(check):
     ]
     assert found[0].severity == "error"
     assert found[-1].severity == "info"
+
+
+def test_windows_kept_in_full_are_restored_in_full(check):
+    # gemma-3-27b: 10 full layers and 52 with windows of 1,024, 2 x 16 x 128 x 2 B a token in each.
+    # 4,000 tokens: 62 x 4,000 x 8 KiB against (10 x 4,000 + 52 x 1,024) x 8 KiB. What the pool reserves
+    # is less without the manager here, since vLLM counts the tokens in flight for windows.
+    text = "vllm serve m --disable-hybrid-kv-cache-manager --kv-offloading-size 200"
+    said = {"model": "gemma-3-27b", "prompt": "8k", "hit": "0.5"}
+    (found,) = check(text, **said)["hybrid-manager-off"]
+    assert found.severity == "warning"
+    assert "a restore of 4,000 tokens moves 2.03 GB" in found.message
+    assert "instead of 764 MB" in found.message
+    assert "2.7 times as much" in found.message
+    assert "a sequence" not in found.message
+    assert found.instead.startswith("leave --disable-hybrid-kv-cache-manager out")
+    assert "hybrid-manager-off" not in check("vllm serve m --disable-hybrid-kv-cache-manager", **said)

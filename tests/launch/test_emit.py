@@ -148,3 +148,63 @@ def test_no_tier_is_written_that_never_hits():
     text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", prompt=10, tiers=DRAM), "vllm")
     assert "--kv-offloading-size" not in text
     assert "# No tier: a prefix of 10 tokens fills no block of 16" in text
+
+
+def stored(store, **said):
+    tiers = {"dram": {**DRAM["dram"], "store": store}}
+    return question_of("llama-3.1-8b", "h100-sxm-80gb", prompt="16k", tiers=tiers, **said)
+
+
+@pytest.mark.parametrize(
+    ("store", "policy"),
+    [
+        ("write_through", "write_through"),
+        ("selective", "write_through_selective"),
+        ("write_back", "write_back"),
+    ],
+)
+def test_sglang_stores_as_the_tier_was_planned(store, policy):
+    text = emitted(stored(store), "sglang")
+    assert f"--hicache-write-policy {policy}\n" in text + "\n"
+    result, _ = plan_launch(question_of("llama-3.1-8b", "h100-sxm-80gb"), parse_launch(text, "launch.sh"))
+    assert result.inputs["tiers"]["dram"].get("store", "write_through") == store
+
+
+def test_vllm_stores_at_the_second_lookup_where_the_tier_is_selective():
+    launch = parse_launch(emitted(stored("selective"), "vllm"), "launch.sh")
+    assert launch.value("connector") == "OffloadingConnector"
+    assert launch.value("store_threshold") == 2  # seen again, as Strata's and HiCache's threshold
+    assert launch.field("host_bytes").bytes == 400e9  # GB, and no GiB
+    result, _ = plan_launch(question_of("llama-3.1-8b", "h100-sxm-80gb", prompt="16k"), launch)
+    assert [item for item in result.config_checks if item.severity == "error"] == []
+    assert result.inputs["tiers"]["dram"]["store"] == "selective"
+
+
+@pytest.mark.parametrize(
+    ("store", "target", "said"),
+    [
+        ("selective", "vllm", {"engine_version": "0.17.0"}),  # store_threshold came with 0.18
+        ("write_back", "vllm", {}),
+        ("selective", "lmcache", {}),
+        ("write_back", "lmcache", {}),
+        ("selective", "llama.cpp", {}),
+    ],
+)
+def test_a_policy_that_cannot_be_written_is_told(store, target, said):
+    text = emitted(stored(store, **said), target)
+    assert f"# Tier dram: store={store} is not written" in text
+    assert "store_threshold" not in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_handover_to_decode_workers_is_told_to_be_left_out(target):
+    said = {"prompt": "16k", "tiers": DRAM}
+    text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", disaggregate="25 GB/s", **said), target)
+    assert "# --disaggregate 25 GB/s is not written: this is one server that prefills and decodes" in text
+    assert "disaggregate" not in emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", **said), target)
+
+
+@pytest.mark.parametrize(("said", "taken"), [({}, "the one worker"), ({"tp": 2}, "each of 2 workers")])
+def test_who_takes_the_memory_of_lmcache_is_said_in_the_right_number(said, taken):
+    text = emitted(question_of("llama-3.1-8b", "h100-sxm-80gb", tiers=DRAM, **said), "lmcache")
+    assert f"it is taken by {taken}\n" in text

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kvcalc.api import plan, restore
+from kvcalc.api import plan, question_of, restore
+from kvcalc.launch import parse_launch
+from kvcalc.launch.planning import plan_launch
 
 COMPOSE = """
 services:
@@ -98,3 +100,76 @@ def test_one_rate_for_a_long_prompt_is_warned_of_without_a_launch_too():
         assert any("one rate for all lengths" in warning for warning in answer.warnings)
     short = plan("llama-3.1-8b", "h100-sxm-80gb", prompt="4k", prefill_rate="37000 token/s")
     assert not any("one rate for all lengths" in warning for warning in short.warnings)
+
+
+REPLICAS = "docker run %s vllm/vllm-openai:v0.28.0 --model m --kv-offloading-size 200 --data-parallel-size 2"
+
+
+@pytest.mark.parametrize("given", ["16g", "220g"])
+def test_each_replica_keeps_a_file_of_its_own_in_the_container(check, given):
+    (found,) = check(REPLICAS % f"--shm-size {given}", gpus=2)["shared-memory"]
+    assert found.severity == "error"
+    assert "429 GB (400 GiB)" in found.message  # 2 x 200 GiB
+    assert found.instead == "--shm-size 400g, or --ipc=host"
+
+
+def test_shared_memory_for_both_replicas_is_enough(check):
+    assert "shared-memory" not in check(REPLICAS % "--shm-size 400g", gpus=2)
+
+
+@pytest.mark.parametrize("given", ["--memory 230g", "--memory=230g", "-m 230g"])
+def test_what_a_container_may_use_bounds_the_tier(check, given):
+    (found,) = check(REPLICAS % f"--ipc=host {given}", gpus=2)["host-memory"]
+    assert found.severity == "error"
+    assert "429 GB (400 GiB)" in found.message
+    assert "247 GB (230 GiB)" in found.message  # 230 x 2^30
+    assert found.where == "launch.sh:1"
+
+
+@pytest.mark.parametrize("given", ["--memory 500g", "--memory $SIZE", ""])
+def test_a_container_of_enough_or_unknown_memory_is_not_refused(check, given):
+    found = check(REPLICAS % f"--ipc=host {given}", gpus=2).get("host-memory", [])
+    assert [item for item in found if item.severity == "error"] == []
+
+
+def test_a_compose_file_limits_the_memory_of_its_container(check):
+    (found,) = check(COMPOSE % "ipc: host\n    mem_limit: 100gb", "compose.yaml")["host-memory"]
+    assert "107 GB (100 GiB)" in found.message
+
+
+def test_a_process_that_does_not_find_what_another_stored(check):
+    shared = check("LMCACHE_LOCAL_DISK=file:///mnt/d LMCACHE_CHUNK_SIZE=256 vllm serve m")["hash-seed"][0]
+    assert shared.message.endswith(
+        "a process may not find what another stored, such as before a restart, and nothing hits"
+    )
+    ranks = check("LMCACHE_CHUNK_SIZE=256 vllm serve m -tp 2")["hash-seed"][0]
+    assert ranks.message.endswith("one of 2 workers may not find what another stored, and nothing hits")
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("write_through", "stores are immediate"),
+        ("write_through_selective", "a block that is seen again is stored while the GPUs hold it too"),
+        ("write_back", "the write policy does not change that it is smaller"),
+    ],
+)
+def test_why_a_small_host_tier_adds_nothing_is_said_of_its_own_policy(check, policy, why):
+    (found,) = check(f"{HICACHE}0.8 --hicache-write-policy {policy}")["host-tier-adds-nothing"]
+    assert why in found.message
+    assert "; a release of SGLang that asserts a host pool larger than the GPU's does not start" in (
+        found.message
+    )
+    assert ("immediate" in found.message) is (policy == "write_through")
+
+
+@pytest.mark.parametrize(("serde", "told"), [("cachegen", True), ("naive", False)])
+def test_what_lmcache_compresses_is_planned_uncompressed_and_told(serde, told):
+    text = f"chunk_size: 256\nremote_url: lm://host:65432\nremote_serde: {serde}\n"
+    launch = parse_launch(text, "lmcache.yaml")
+    result, _ = plan_launch(question_of("llama-3.1-8b", "h100-sxm-80gb"), launch)
+    found = [item for item in result.assumptions if "remote_serde" in item]
+    assert bool(found) is told
+    if told:
+        assert found[0].startswith("lmcache.yaml:3: remote_serde cachegen")
+        assert "uncompressed" in found[0]

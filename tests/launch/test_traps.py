@@ -376,3 +376,25 @@ def test_the_store_step_rule(check):
     assert found.severity == "error"
     assert "512 blocks" in found.message
     assert "hands over 1,024" in found.message
+
+
+@pytest.mark.parametrize(
+    "tier",
+    ["local_cpu: true", "local_cpu: false\nlocal_disk: file:///mnt/d\nmax_local_disk_size: 900"],
+)
+def test_full_chunks_only_where_a_disk_alone_keeps_them(check, tier):
+    text = f"chunk_size: 8192\n{tier}\n"
+    found = check(text, name="lmcache.yaml", prompt="16k", hit="0.5", concurrency="8")  # a prefix of 8,000
+    assert "a chunk holds 8,192 tokens and the prefix has 8,000" in found["full-chunks-only"][0].message
+    assert found["full-chunks-only"][0].severity == "error"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["local_cpu: false\nlocal_disk: file:///mnt/d\nmax_local_disk_size: 900\n", "remote_url: lm://host:1\n"],
+)
+def test_full_chunks_only_where_the_chunk_is_left_to_lmcache(check, text):
+    found = check(text, name="lmcache.yaml", prompt="200", hit="0.9")  # of chunks of 256, its default
+    assert "a chunk holds 256 tokens and the prefix has 180" in found["full-chunks-only"][0].message
+    assert found["full-chunks-only"][0].where.startswith("lmcache.yaml:")
+    assert "staging-tier-too-small" not in found

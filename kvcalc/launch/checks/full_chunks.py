@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kvcalc.launch import host
 from kvcalc.launch.checks.check import LMCACHE_KEYS, SGLANG_HICACHE, VLLM_OFFLOADING, Check, Finding, some
 from kvcalc.launch.checks.deployment import Deployment
-from kvcalc.launch.connectors import connectors_of
+from kvcalc.launch.connectors import connectors_of, uses_lmcache
 from kvcalc.launch.flags.sglang import PREFETCH_TOKENS
 
 
@@ -17,12 +17,13 @@ def chunk_tokens(deployment: Deployment) -> int:
 def find(deployment: Deployment) -> Iterator[Finding]:
     """Compare the chunk with the prefix; say what the last, partial chunk costs."""
     launch = deployment.launch
-    if deployment.host is None and not connectors_of(launch):
+    # LMCache may keep its chunks on a disk or a server alone, with no host tier and no connector in its file.
+    if deployment.host is None and not connectors_of(launch) and not uses_lmcache(launch):
         return
     if launch.value("save_unfull_chunk"):
         return
     chunk, prefix = chunk_tokens(deployment), deployment.prefix
-    where = launch.where("chunk", "offload_block", "blocks_per_chunk", "block_size")
+    where = launch.where("chunk", "offload_block", "blocks_per_chunk", "block_size", "disk", "remote")
     if prefix and chunk > prefix:
         yield Finding(
             "error",

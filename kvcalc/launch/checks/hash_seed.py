@@ -16,20 +16,22 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     seed = launch.value("hash_seed")
     if seed not in (None, "", "random"):
         return
-    where = launch.where("hash_seed", "hash_algorithm", "chunk_hash", "connector", "worker_size", "chunk")
+    where = launch.where(
+        *("hash_seed", "hash_algorithm", "chunk_hash", "connector", "worker_size", "chunk", "disk", "remote")
+    )
     said = "PYTHONHASHSEED is random" if seed == "random" else "PYTHONHASHSEED is not set"
     shared = [name for name in ("remote", "disk", "p2p", "pd", "secondary_tiers") if launch.value(name)]
     if uses_lmcache(launch) and launch.value("chunk_hash", "builtin") == "builtin":
-        several = deployment.workers * deployment.scenario.settings.dp > 1 or bool(shared)
+        workers = deployment.workers * deployment.scenario.settings.dp
         yield Finding(
             "error" if shared else "warning",
             f"{said} and LMCache hashes with Python's own hash(), which differs from process to process: "
             + (
-                f"the keys of {some(deployment.workers, 'worker')}"
-                if several and not shared
-                else "what one process stores, such as before a restart, another"
+                f"one of {some(workers, 'worker')} may not find what another stored,"
+                if workers > 1 and not shared
+                else "a process may not find what another stored, such as before a restart,"
             )
-            + " may not be found, and nothing hits",
+            + " and nothing hits",
             "PYTHONHASHSEED=0 for every process",
             where,
         )

@@ -13,6 +13,7 @@ from kvcalc.launch.checks.check import (
     some,
 )
 from kvcalc.launch.checks.deployment import Deployment
+from kvcalc.launch.container import given_size
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -25,6 +26,15 @@ def find(deployment: Deployment) -> Iterator[Finding]:
     flag = host.given.flag if host.given else "the tier's default size"
     where = host.given.where if host.given else deployment.launch.file
     parts = f"{some(host.workers, 'worker')} of {some(settings.dp, 'replica')}"
+    limit, room = deployment.launch.field("memory"), given_size(deployment.launch, "memory")
+    if limit is not None and room is not None and total > room:
+        yield Finding(
+            "error",
+            f"{flag} comes to {gb(total)} over {parts}, and {limit.flag} gives the container {gb(room)} for "
+            "this and all else that it runs",
+            f"{limit.flag} of more than {-(-total // 2**30):.0f}g",
+            limit.where,
+        )
     if machine.host is not None and total > machine.host.capacity:
         room = machine.host.capacity / settings.dp
         yield Finding(

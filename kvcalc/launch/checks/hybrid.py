@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kvcalc.engines import lay_out
+from kvcalc.engines.layout import Layout
 from kvcalc.engines.vllm.deployment import is_state
 from kvcalc.launch.checks.check import Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import HYBRID_CONNECTORS, connectors_of, turns_hybrid_off
 from kvcalc.launch.settings import LaunchSettings
+from kvcalc.planning.offload import moved_bytes
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -30,16 +32,30 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         message = f"{why}, and {scenario.model.name} has recurrent states, which vLLM serves only with it"
         yield Finding("error", message, _INSTEAD, where)
         return
+    price = "; ".join(_prices(deployment))
+    if price:
+        given = launch.field("hybrid_disabled")
+        instead = _INSTEAD if off or given is None else f"leave {given.flag} out; {_INSTEAD}"
+        yield Finding("warning", f"{why}, so windows are kept in full: {price}", instead, where)
+
+
+def _prices(deployment: Deployment) -> Iterator[str]:
+    """Say what a sequence and a restore cost more on a GPU without the manager than with it."""
+    with_it, without = (_layout(deployment, manager) for manager in (True, False))
     tokens = float(deployment.prompt + deployment.generate)
-    on, without = (_sequence(deployment, manager, tokens) for manager in (True, False))
-    if without > on:
-        yield Finding(
-            "warning",
-            f"{why}: a sequence of {tokens:,.0f} tokens takes {gb(without)} a GPU instead of {gb(on)}, "
-            f"{without / on:.2g} times as much, since windows are kept in full",
-            _INSTEAD,
-            where,
-        )
+    kept, less = float(without.reserved(tokens)), float(with_it.reserved(tokens))
+    if kept > less:
+        yield f"a sequence of {tokens:,.0f} tokens takes {_more(kept, less)}"
+    if deployment.host is None and not deployment.scenario.tiers:
+        return
+    prefix = float(deployment.prefix // deployment.block_tokens * deployment.block_tokens)
+    moved, fewer = float(moved_bytes(without, prefix)), float(moved_bytes(with_it, prefix))
+    if moved > fewer > 0:
+        yield f"a restore of {prefix:,.0f} tokens moves {_more(moved, fewer)}"
+
+
+def _more(much: float, less: float) -> str:
+    return f"{gb(much)} a GPU instead of {gb(less)}, {much / less:.2g} times as much"
 
 
 def _forced(launch: LaunchSettings) -> Iterator[Finding]:
@@ -55,10 +71,10 @@ def _forced(launch: LaunchSettings) -> Iterator[Finding]:
         )
 
 
-def _sequence(deployment: Deployment, manager: bool, tokens: float) -> float:
-    """Return what one sequence reserves on a GPU with or without the manager."""
+def _layout(deployment: Deployment, manager: bool) -> Layout:
+    """Return the layout of the plan with or without the manager."""
     settings = replace(deployment.scenario.settings, hybrid_manager=manager)
-    return float(lay_out(deployment.scenario.model.shape, settings).reserved(tokens))
+    return lay_out(deployment.scenario.model.shape, settings)
 
 
 _INSTEAD = "vLLM 0.22 or later with a connector that keeps it, such as OffloadingConnector"

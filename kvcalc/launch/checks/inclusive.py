@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kvcalc.launch.checks.check import SGLANG_HICACHE, Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import uses_lmcache
+from kvcalc.launch.host import stores_selectively
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -18,7 +19,9 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         return
     flag = host.given.flag if host.given else "the tier's default size"
     why = "stores are immediate, so the host holds the same blocks and adds no capacity"
-    if not host.inclusive:
+    if stores_selectively(launch):
+        why = "a block that is seen again is stored while the GPUs hold it too, so it adds no capacity"
+    elif not host.inclusive:
         why = "the write policy does not change that it is smaller than what is moved to it"
     yield Finding(
         "warning",
@@ -30,8 +33,8 @@ def find(deployment: Deployment) -> Iterator[Finding]:
 
 
 _REFUSED = (
-    "; SGLang asserts a host pool larger than the GPU's under every write policy, and a release that does "
-    'not start ("The host memory should be larger than the device memory")'
+    "; a release of SGLang that asserts a host pool larger than the GPU's does not start, whatever the write "
+    'policy ("The host memory should be larger than the device memory")'
 )
 """The assertion of HostKVCache (srt/mem_cache/memory_pool_host.py)."""
 

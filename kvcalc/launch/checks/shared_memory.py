@@ -1,17 +1,14 @@
 """vLLM keeps its CPU tier in /dev/shm, which a container limits to 64 MiB unless told otherwise."""
 
-import re
 from collections.abc import Iterator
 
 from kvcalc.launch.checks.check import Check, Finding, gb
 from kvcalc.launch.checks.deployment import Deployment
 from kvcalc.launch.connectors import SHARED_MEMORY, connectors_of, reaches
+from kvcalc.launch.container import given_size
 
 DOCKER_DEFAULT = 64 * 2**20
 """/dev/shm of a container without --shm-size or --ipc=host [byte] (docker run reference)."""
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b|i)?", re.IGNORECASE)
-_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def find(deployment: Deployment) -> Iterator[Finding]:
@@ -30,16 +27,18 @@ def find(deployment: Deployment) -> Iterator[Finding]:
         return
     if launch.value("ipc") == "host":
         return
-    given = launch.field("shm_size")
-    match = _SIZE.fullmatch(str(given.value)) if given else None
-    if given is not None and match is None:  # a variable, or a size that only docker can read
+    given, said = launch.field("shm_size"), given_size(launch, "shm_size")
+    if given is not None and said is None:  # a variable, or a size that only docker can read
         return
-    room = float(match[1]) * _UNITS[match[2].lower()] if match else DOCKER_DEFAULT
-    if room < host.total:
+    room = DOCKER_DEFAULT if said is None else said
+    replicas = deployment.scenario.settings.dp
+    total = host.total * replicas
+    if room < total:
+        of = "" if replicas == 1 else f", {gb(host.total)} in each of {replicas} replicas,"
         yield Finding(
             "error",
-            f"the tier of {gb(host.total)} lies in /dev/shm, and this container's holds {gb(room)}",
-            f"--shm-size {-(-host.total // 2**30):.0f}g, or --ipc=host",
+            f"the tier of {gb(total)}{of} lies in /dev/shm, and this container's holds {gb(room)}",
+            f"--shm-size {-(-total // 2**30):.0f}g, or --ipc=host",
             given.where if given else launch.file,
         )
 

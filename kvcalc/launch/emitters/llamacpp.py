@@ -2,6 +2,7 @@
 
 from kvcalc.launch.emitters.plan import Target, script
 from kvcalc.shapes.formats import find_format
+from kvcalc.wording import counted
 
 _SPELLED = {"fp16": "f16", "fp32": "f32"}
 MIB = 2**20
@@ -31,7 +32,8 @@ def emit(target: Target) -> str:
     flags += [("--swa-full", "")] if settings.swa_full else []
     notes = [
         *target.notes(),
-        f"-c is for all slots together: {length:,} tokens for each of {slots}",
+        *target.notes_on_store("write_back"),
+        f"-c is for all slots together: {counted(slots, 'slot')} of {length:,} tokens",
         "--flash-attn takes no value before autumn 2025; a quantized V cache needs it",
     ]
     if said is None:

@@ -33,11 +33,13 @@ def emit(target: Target) -> str:
             "vLLM needs its hybrid KV cache manager, and LMCache's connector turns that off; --emit vllm"
         )
     each = math.floor(target.host_of_replica / target.workers / GIB * _TENTH) / _TENTH
+    workers = target.workers * target.scenario.settings.dp
+    taken = "the one worker" if workers == 1 else f"each of {workers} workers"
     notes = [
         *target.notes(),
         *version_notes(target),
-        "max_local_cpu_size is called GB by LMCache and is 2^30 bytes; it is taken by each of "
-        f"{target.workers * target.scenario.settings.dp} workers",
+        *target.notes_on_store("write_through"),
+        f"max_local_cpu_size is called GB by LMCache and is 2^30 bytes; it is taken by {taken}",
         "a connector turns vLLM's hybrid KV cache manager off before 0.22, and LMCache's does so still",
     ]
     config = f"chunk_size: {chunk(target)}\nlocal_cpu: true\nmax_local_cpu_size: {each:g}\n"

@@ -7,6 +7,7 @@ from kvcalc.errors import SettingsError
 from kvcalc.results import PlanResult
 from kvcalc.scenario import Scenario, TierUse
 from kvcalc.shapes.formats import find_format
+from kvcalc.wording import size_text
 
 HOST_TIERS = frozenset({"dram", "host", "cpu", "ram"})
 """Names of tiers that are memory of the host itself."""
@@ -71,6 +72,13 @@ class Target:
         tier = self.host
         return 0.0 if tier is None or tier.capacity is None else tier.capacity / self.scenario.settings.dp
 
+    def notes_on_store(self, *written: str) -> list[str]:
+        """Return a note where the host tier is planned to store in a way other than those `written`."""
+        tier = self.host
+        if tier is None or tier.store in (None, *written):
+            return []
+        return [f"Tier {tier.name}: store={tier.store} is not written; this launch stores by {written[0]}"]
+
     def dtype(self, spellings: dict[str, str]) -> str | None:
         """Return the KV dtype as an engine spells it, None where it is left to the checkpoint."""
         given = self.scenario.settings.kv_dtype
@@ -100,6 +108,12 @@ class Target:
         for tier in self.scenario.tiers:
             if tier.name not in HOST_TIERS:
                 lines.append(f"Tier {tier.name} is not written: the plan does not know where it lies")
+        path = self.scenario.overrides.disaggregate
+        if path is not None:
+            lines.append(
+                f"--disaggregate {size_text(path)}/s is not written: this is one server that prefills and "
+                "decodes; the other and the connector between them are left to you"
+            )
         return lines
 
 

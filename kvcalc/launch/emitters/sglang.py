@@ -6,6 +6,7 @@ from kvcalc.launch.emitters.plan import Target, script
 
 GB = 10**9
 _SPELLED = {"bf16": "bfloat16", "fp8": "fp8_e4m3"}
+_POLICIES = {"selective": "write_through_selective", "write_back": "write_back"}
 
 
 def emit(target: Target) -> str:
@@ -35,7 +36,7 @@ def emit(target: Target) -> str:
         flags += [
             ("--enable-hierarchical-cache", ""),
             ("--hicache-size", str(size)),
-            ("--hicache-write-policy", "write_through"),
+            ("--hicache-write-policy", _POLICIES.get(target.host.store or "", "write_through")),
         ]
         pool = float(target.result.memory.kv_pool)
         notes.append(

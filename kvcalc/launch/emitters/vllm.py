@@ -1,8 +1,11 @@
 """A plan as `vllm serve`."""
 
+import json
 import math
 
+from kvcalc.engines.vllm.versions import parse_version
 from kvcalc.launch.emitters.plan import Target, script
+from kvcalc.launch.flags.vllm import SELECTIVE_FROM, THRESHOLD_FROM
 
 GIB = 2**30
 _SPELLED = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "fp8"}
@@ -54,9 +57,30 @@ def version_notes(target: Target) -> list[str]:
 def emit(target: Target) -> str:
     """Return the launch."""
     flags, notes = engine_flags(target), [*target.notes(), *version_notes(target)]
-    if target.host is not None:
+    if target.host is not None and target.host.store == "selective" and _has_threshold(target):
+        flags.append(("--kv-transfer-config", _selective(target)))
+        notes.append(
+            "cpu_bytes_to_use is bytes for all ranks of one replica together; store_threshold "
+            f"{SELECTIVE_FROM} stores a block at its second lookup, from vLLM 0.18 on"
+        )
+    elif target.host is not None:
         flags.append(("--kv-offloading-size", str(math.floor(target.host_of_replica / GIB))))
-        notes += NOTES
+        notes += [*target.notes_on_store("write_through"), *NOTES]
     elif not target.scenario.tiers:
         notes.append("no tier in host memory was named (--tier 'dram=512 GB@54 GB/s'), so none is written")
     return script(notes, f"vllm serve {target.model}", flags)
+
+
+def _has_threshold(target: Target) -> bool:
+    version = target.scenario.settings.version
+    return version is None or parse_version(version)[:2] >= THRESHOLD_FROM
+
+
+def _selective(target: Target) -> str:
+    extra = {"cpu_bytes_to_use": math.floor(target.host_of_replica), "store_threshold": SELECTIVE_FROM}
+    config = {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": extra,
+    }
+    return f"'{json.dumps(config)}'"

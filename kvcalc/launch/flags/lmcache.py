@@ -15,6 +15,7 @@ _KEYS = (
     Flag(("local_disk",), "disk"),
     Flag(("max_local_disk_size",), "disk_size", "number", "GiB", "worker"),
     Flag(("remote_url",), "remote"),
+    Flag(("remote_serde",), "serde"),
     Flag(("save_decode_cache",), "save_decode", "switch"),
     Flag(("save_unfull_chunk",), "save_unfull_chunk", "switch"),
     Flag(("use_layerwise",), "layerwise", "switch"),

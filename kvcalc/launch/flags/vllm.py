@@ -8,6 +8,12 @@ all workers); first and last releases by comparing the wheels 0.9.2 to 0.33.0.
 from kvcalc.launch.flags.dialect import Dialect, Flag
 from kvcalc.launch.flags.lmcache import LMCACHE_VARIABLES, in_extra_config
 
+SELECTIVE_FROM = 2
+"""Least `store_threshold` [1] that leaves blocks out: one that is stored at its second lookup was seen
+again, as in Strata and in SGLang's write_through_selective."""
+THRESHOLD_FROM = (0, 18)
+"""First release with `store_threshold`."""
+
 _FLAGS = (
     Flag(("--model", "--model-tag"), "model"),
     Flag(("--tensor-parallel-size", "-tp"), "tp", "count", key="tp"),
@@ -50,7 +56,7 @@ _DOCUMENT = (
     Flag(("block_size",), "offload_block", "count", "token"),
     Flag(("blocks_per_chunk",), "blocks_per_chunk", "count", "block"),
     Flag(("eviction_policy",), "eviction_policy"),
-    Flag(("store_threshold",), "store_threshold", "integer", since=(0, 18)),
+    Flag(("store_threshold",), "store_threshold", "integer", since=THRESHOLD_FROM),
     Flag(("max_tracker_size",), "tracker", "integer"),
     Flag(("offload_prompt_only",), "prompt_only", "switch", since=(0, 23)),
     Flag(("lazy_offload",), "lazy", "switch"),
