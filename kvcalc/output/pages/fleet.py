@@ -1,5 +1,7 @@
 """Blocks of a plan's page on all replicas together, and on the way from prefill to decode workers."""
 
+import math
+
 from kvcalc.offload_results import Fleet, Handover
 from kvcalc.output.fields import text
 from kvcalc.output.format import human
@@ -51,15 +53,21 @@ def fleet_block(fleet: Fleet) -> Grid:
     return grid(title, ("", "without", f"with {tiers}"), "lrr", rows, tuple(notes))
 
 
+def _added(transfer: Handover, name: str) -> str:
+    """Return what a way of sending adds; on a saturated path that has no end."""
+    return text(transfer, name) if math.isfinite(float(getattr(transfer, name))) else "without end"
+
+
 def transfer_block(transfer: Handover) -> tuple[Grid | Lines, ...]:
     """Return what handing the KV over adds to the first token, sent whole or layer by layer."""
     rows: list[tuple[Cell | str, ...]] = [
-        ("sent after the prefill", text(transfer, "whole"), text(transfer, "ttft_share_whole")),
-        ("sent layer by layer", text(transfer, "layerwise"), text(transfer, "ttft_share_layerwise")),
+        ("sent after the prefill", _added(transfer, "whole"), text(transfer, "ttft_share_whole")),
+        ("sent layer by layer", _added(transfer, "layerwise"), text(transfer, "ttft_share_layerwise")),
     ]
     said = (
         f"{text(transfer, 'bytes')} from each GPU at {text(transfer, 'bandwidth')}: {transfer.reason}. "
-        f"From {text(transfer, 'hiding_bandwidth')} on it hides behind the prefill."
+        f"From {text(transfer, 'hiding_bandwidth')} on the sending itself hides behind the prefill"
+        f"{', its wait for other prompts does not' if transfer.average_bandwidth is not None else ''}."
     )
     if transfer.average_bandwidth is not None:
         said += (
