@@ -242,6 +242,8 @@ def test_a_page_shows_both_blocks():
 
 
 def test_a_page_says_that_transfers_on_a_saturated_path_have_no_end():
+    from kvcalc.output import render
+
     asked = {"on": "h100-sxm-80gb", "gpus": 2, "tp": 2, "engine": "vllm", "prompt": 16_000, "hit": 0}
     # 16,000 tokens of 64 KiB on each of two GPUs, twice a second: 2.1 GB/s of a path of 1 GB/s.
     full = kvcalc.plan("llama-3.1-8b", rate=2.0, disaggregate="1 GB/s", **asked)
