@@ -10,6 +10,7 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, Tokens
+from kvcalc.wording import GIGABYTE, size_text, time_text
 
 DAY = 86_400.0
 """Length of a day [second]."""
@@ -75,10 +76,11 @@ def tell_stores(
         )
     if (tier.store or route.mechanism.store) == "write_back":
         piece = float(route.piece(size))
+        what = "each new prefix" if route.mechanism.piece == "whole" else "each new block"
         delay = piece / min(float(route.bandwidth(piece)), budget)
         book.assume(
-            f"{tier.name}: write-back delays each new block by the copy of the one it evicts, "
-            f"{delay * 1e3:.3g} ms for {piece / 1e6:.3g} MB"
+            f"{tier.name}: write-back delays {what} by the copy of what it evicts, {time_text(delay)} for "
+            f"{size_text(piece) if piece >= GIGABYTE else f'{piece / 1e6:.3g} MB'}"
         )
     _tell_wear(route, need * scenario.gpus, book)
 
@@ -167,8 +169,8 @@ def _tell_wear(route: Route, need: float, book: Notebook) -> None:
     if need > allowed:
         years = SERVICE_YEARS * allowed / need
         book.warn(
-            f"{tier.name}: storing {_rate(need)} wears the drives out in {years:.2g} years; {writes:g} "
-            f"writes of their capacity a day over {SERVICE_YEARS:g} years allow {_rate(allowed)}"
+            f"{tier.name}: storing {_rate(need)} wears the drives out in {years:.2g} years; over "
+            f"{SERVICE_YEARS:g} years {writes:g} times their capacity a day may be written, {_rate(allowed)}"
         )
 
 
