@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kvcalc.probe.backends.host import HostCopies, buffer_size
+from kvcalc.probe.backends.host import PASSES, HostCopies, buffer_size
 from kvcalc.probe.environment import allowed_cpus, last_level_cache, memory_info
 from kvcalc.probe.timing import HostTimer
 
@@ -74,7 +74,7 @@ def both(program: str, size: int, threads: int) -> tuple[list[float], list[float
         assert stream.stdin is not None
         assert stream.stdout is not None
         for _ in range(ROUNDS):
-            ours.append(timer.sample(work, 1).seconds)
+            ours.append(timer.sample(work, 1).seconds / PASSES)
             stream.stdin.write("\n")
             stream.stdin.flush()
             theirs.append(float(stream.stdout.readline()))

@@ -1,6 +1,6 @@
 """M1: host memory copied by one thread and by several, in buffers four times the last-level cache."""
 
-from kvcalc.probe.backends.host import HostCopies, buffer_size, multiply
+from kvcalc.probe.backends.host import PASSES, HostCopies, buffer_size, multiply
 from kvcalc.probe.backends.protocol import PartlyError, UnavailableError
 from kvcalc.probe.session import Session
 from kvcalc.probe.sweep import Series, Step
@@ -47,6 +47,7 @@ def _copies(session: Session, size: int, threads: int, huge: bool, share: float)
     step = Step(
         chunk=float(copies.size),
         work=copies.copy(),
+        per=PASSES,
         counted=2.0 * copies.size,
         verify=copies.same,
         clear=copies.clear,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from kvcalc.probe.backends.host import HostCopies, buffer_size, node_cpus
+from kvcalc.probe.backends.host import PASSES, HostCopies, buffer_size, node_cpus
 from kvcalc.probe.backends.protocol import UnavailableError
 from kvcalc.probe.session import MIB, Session
 from kvcalc.probe.sweep import Series, Step
@@ -106,6 +106,7 @@ def _host(session: Session, near: int, node: int, flags: tuple[str, ...], share:
         step = Step(
             float(copies.size),
             copies.copy(),
+            per=PASSES,
             counted=2.0 * copies.size,
             verify=copies.same,
             clear=copies.clear,
