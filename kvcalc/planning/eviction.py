@@ -14,9 +14,6 @@ from kvcalc.results import Decode, Eviction, Offload
 from kvcalc.scenario import Workload
 from kvcalc.tiers import kind_called, tier_kind
 
-DRIVES = ("nvme", "sata", "gds", "object")
-"""Kinds of tier that are known to write more slowly than they read."""
-
 
 def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book: Notebook) -> Eviction:
     """Return the price of the dearest victim: a sequence that is about to finish."""
@@ -43,7 +40,7 @@ def _tell_writes(speed: Speed, name: str, book: Notebook) -> None:
     """Say that a swap's writes are taken to be as fast as its reads, where they are known not to be."""
     for tier in tiers_of(speed.scenario, Notebook()):
         kind = tier_kind(tier.kind) if tier.kind else kind_called(tier.name)
-        if tier.name == name and kind is not None and kind.name in DRIVES:
+        if tier.name == name and kind is not None and kind.write_share is not None:
             book.assume(f"{name}: a swap is taken to write as fast as it reads; drives write more slowly")
 
 

@@ -307,9 +307,11 @@ def test_the_time_for_writing_the_file_is_that_of_all_tests(tmp_path):
         level="quick", tests=("Z1",), disk=tmp_path, disk_named=True, disk_bytes=2**30, max_seconds=0.05
     )
     (test,) = Run(options).result().tests
-    assert (test.status, test.reason[:40]) in (
-        ("unsupported", "the time was used up before anything was"),
-        ("unsupported", test.reason[:40] if "direct I/O" in test.reason else ""),
+    if "no direct I/O" in test.reason or "memory, not a disk" in test.reason:
+        pytest.skip(f"the disk test cannot run here: {test.reason}")
+    assert (test.status, test.reason) == (
+        "unsupported",
+        "the time was used up before anything was measured",
     )
     assert list(tmp_path.iterdir()) == []
 
