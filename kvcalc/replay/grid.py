@@ -119,6 +119,18 @@ def _cell(cell: Task) -> Outcome:
     return tasks.run_alone(cell, *_GIVEN[0])
 
 
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool at once, whatever they are in the middle of.
+
+    One that ends within an answer leaves half a message, and the pool would read on for the other half as
+    long as anybody could still write it: this process holds the last end to write to.
+    """
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
+    if (answers := getattr(pool, "_result_queue", None)) is not None:
+        answers._writer.close()
+
+
 def _beside(
     cells: Sequence[Task], trace: Trace, semantics: Semantics, count: int
 ) -> Iterator[tuple[int, Outcome]]:
@@ -130,8 +142,7 @@ def _beside(
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
+        _stop(pool)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kvcalc.errors import SettingsError
+from kvcalc.replay import grid
 from kvcalc.replay.answer import replay_trace
 from kvcalc.replay.grid import run_grid
 from kvcalc.replay.semantics import Semantics
@@ -156,6 +159,29 @@ def test_an_interrupted_grid_leaves_no_process(monkeypatch):
     while multiprocessing.active_children() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert multiprocessing.active_children() == []
+
+
+def half_an_answer(written):
+    """Write the first bytes of an answer of 4 KiB where a worker writes its answers, and go no further."""
+    answers = sys._getframe(1).f_locals["result_queue"]
+    os.write(answers._writer.fileno(), (4096).to_bytes(4, "big") + b"half")
+    Path(written).touch()
+    time.sleep(600)
+
+
+def test_a_pool_stopped_within_an_answer_does_not_wait_for_its_other_half(tmp_path):
+    pool = ProcessPoolExecutor(2, get_context("spawn"))
+    pool.submit(half_an_answer, str(tmp_path / "written"))
+    while not (tmp_path / "written").exists():
+        time.sleep(0.01)
+    answers = pool._result_queue
+    grid._stop(pool)
+    ended = threading.Thread(target=pool.shutdown, daemon=True)
+    ended.start()
+    ended.join(timeout=20)
+    waits = ended.is_alive()
+    answers._writer.close()  # Or this process could not end either.
+    assert not waits
 
 
 INTERRUPTED = """
