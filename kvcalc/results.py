@@ -296,9 +296,9 @@ class Offload:
     break_even_tokens_every: bool | None = None  # whether all lengths between pay; null where none does
     prefetch_lead: Seconds | None = None  # before its KV is needed, for 99 of 100 restores to be in time
     adds_nothing: bool | None = (
-        None  # whether the tier holds no more than the GPUs and the same blocks; null where nobody says
+        None  # whether it holds only what the GPUs hold, or no whole prefix; null where nobody says
     )
-    adds_nothing_reason: str = ""  # the two sizes in words, where it adds nothing
+    adds_nothing_reason: str = ""  # the sizes in words, where it adds nothing
 
 
 @record

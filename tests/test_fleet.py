@@ -129,7 +129,7 @@ def test_a_tier_that_holds_the_same_blocks_gives_the_fleet_nothing_but_its_price
     assert tiers.ttft == pytest.approx(0.5 + 0.6 * 0.5 / 0.4)
     month = 365.25 / 12 * 86_400
     assert tiers.tokens_per_dollar == pytest.approx(32_000 / (0.001 + 20 * 0.2 / month), rel=1e-9)
-    assert "dram holds only what the GPUs hold already" in found.reason
+    assert "dram adds nothing" in found.reason
 
 
 def test_the_fleet_counts_the_fastest_tier_that_adds_anything_and_says_so():
@@ -150,10 +150,10 @@ def test_a_fleet_without_hits_of_a_tier_says_so_on_its_page():
     from kvcalc.output import render
 
     page = render(fleet(rate="1.2/s", engine="vllm", tiers=SMALL))
-    assert "No hit is counted, and every prompt is computed: dram holds only what the GPUs hold" in page
+    assert "No hit is counted, and every prompt is computed: dram adds nothing" in page
     assert "hit dram" not in page
     both = render(fleet(rate="1.2/s", engine="vllm", tiers=SMALL | NVME))
-    assert "No other hit is counted: dram holds only" in both
+    assert "No other hit is counted: dram adds nothing" in both
 
 
 def test_the_wait_of_mixed_requests_agrees_with_a_simulation():

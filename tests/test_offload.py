@@ -308,8 +308,32 @@ class TestStores:
         first = next(minor for minor in range(20, 34) if rules_for(f"0.{minor}.0").one_host_copy)
         assert (0, first) == SINGLE_COPY
 
-    def test_a_tier_smaller_than_the_prefix_is_said(self):
-        assert any("cannot hold the 1.309 GB" in text for text in hit(tiers=tier(capacity="1 GB")).warnings)
+    @pytest.mark.parametrize("engine", ["vllm", "generic"])
+    def test_a_tier_smaller_than_the_prefix_adds_nothing(self, engine):
+        # 9,984 tokens of 131,072 B are 1.309 GB; a write-back holds what the GPUs do not
+        said = {"dram": {"bandwidth": "50 GB/s", "capacity": "1 GB", "store": "write_back"}}
+        asked = {"on": "h100-sxm-80gb", "engine": engine, "prompt": 10_000, "cached": 9_984}
+        found = kvcalc.plan("llama-3.1-8b", rate="1/s", tiers=said, **asked)
+        assert any("cannot hold the 1.309 GB" in text for text in found.warnings)
+        (row,) = found.offload
+        assert (row.adds_nothing, found.fleet.tiers) == (True, ())
+        assert row.adds_nothing_reason == "1 GB cannot hold the 1.309 GB of one restored prefix"
+        (alone,) = kvcalc.restore(model="llama-3.1-8b", tiers=said, **asked).rows
+        assert alone.adds_nothing is True
+        large = {"dram": said["dram"] | {"capacity": "1.4 GB"}}
+        assert kvcalc.plan("llama-3.1-8b", tiers=large, **asked).offload[0].adds_nothing is False
+
+    @pytest.mark.parametrize(
+        ("said", "told"), [({}, True), ({"store": "write_back"}, False), ({"capacity": "2 TB"}, False)]
+    )
+    def test_a_small_tier_of_an_unnamed_engine_is_not_passed_over(self, said, told):
+        found = kvcalc.plan(
+            "llama-3.1-8b",
+            **{"on": "h100-sxm-80gb", "prompt": 10_000, "cached": 9_984},
+            tiers={"dram": {"bandwidth": "50 GB/s", "capacity": "20 GB"} | said},
+        )
+        assert any("dram: 20 GB is no more than the" in text for text in found.warnings) is told
+        assert found.offload[0].adds_nothing is False
 
     def test_drives_wear_out(self):
         drives = {"nvme": {"bandwidth": "7 GB/s", "capacity": "3.84 TB", "mechanism": "vllm-fs"}}

@@ -67,7 +67,8 @@ def page() -> str:
         table(["kind", "names", "shared", "figures"], [_kind(kind) for kind in tier_kinds().values()]),
         "## Tiers that add nothing",
         "A tier that stores what the GPUs hold at once (write-through), and no more of it than they hold, "
-        "serves no hit that they do not serve: `adds_nothing` of its row is true and `adds_nothing_reason` "
+        "serves no hit that they do not serve, and one that cannot hold a single restored prefix serves none: "
+        "`adds_nothing` of its row is true and `adds_nothing_reason` "
         "says why. `verdict` and `speedup` still compare one restore from it with computing; the fleet, the "
         "best tier of a sweep or a frame, what a running sequence is swapped to and the flips leave it out.",
         "## Mechanisms",

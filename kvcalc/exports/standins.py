@@ -140,6 +140,17 @@ def bandwidth_input(gains: Any) -> Callable[..., Any]:
     return standing
 
 
+def cannot_hold(capacity: Any, whole: Any) -> bool:
+    """Return whether a tier is too small for one prefix, as it is now: a graph has one form."""
+    trace, node = current(), node_of(whole > capacity)
+    known = trace.known(node)
+    if known is not None:
+        return known
+    answer = bool(trace.now(node))
+    trace.require(node if answer else negate(node), "each tier holds a whole prefix, or none, as before")
+    return answer
+
+
 def check_ranks(divides: Callable[..., Any]) -> Callable[..., None]:
     """Return the check of tensor parallelism by the engine's rule, without the list of what is valid."""
 

@@ -25,6 +25,7 @@ from kvcalc.exports.model_inputs import kv_formats, model_leaf
 from kvcalc.exports.standins import (
     Book,
     bandwidth_input,
+    cannot_hold,
     check_ranks,
     compute_bound,
     fullest_stage,
@@ -115,6 +116,7 @@ class _Run:
                 },
                 "kvcalc.planning.uncertainty": {"tornado": lambda gains: ()},
                 "kvcalc.planning.offload.prefix": {"_lengths": lambda *_: None},
+                "kvcalc.planning.offload.stores": {"cannot_hold": cannot_hold},
                 "kvcalc.planning.offload.rows": {"_layerwise": lambda *_: (None, None)},
                 "kvcalc.catalog.scenarios": {"read_value": read_said},
             }

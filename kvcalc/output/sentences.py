@@ -164,10 +164,7 @@ def _streaming(result: PlanResult) -> str:
 
 def _restore(item: Offload, result: PlanResult) -> str:
     if item.adds_nothing:
-        return (
-            f"{item.tier} adds nothing: {item.adds_nothing_reason}. The GPUs serve every hit that it could, "
-            "so nothing is restored from it."
-        )
+        return f"{item.tier} adds nothing: {item.adds_nothing_reason}. No restore from it is counted."
     hidden = item.overlapped_total is not None
     total = text(item, "overlapped_total" if hidden else "cached_total")
     size = f"{text(item, 'bytes')} into each GPU"

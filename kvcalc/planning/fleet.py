@@ -106,7 +106,7 @@ def _counted(chosen: str, stored: Sequence[Offload], adding: Sequence[Offload]) 
 
 
 def _same(tiers: Sequence[str]) -> str:
-    return f"{_names(tiers)} {'holds' if len(tiers) == 1 else 'hold'} only what the GPUs hold already"
+    return f"{_names(tiers)} {'adds' if len(tiers) == 1 else 'add'} nothing"
 
 
 def _names(tiers: Sequence[str]) -> str:

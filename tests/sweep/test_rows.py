@@ -181,12 +181,23 @@ def test_chunks_leave_no_seam(monkeypatch, chunk):
     assert dict(pieces.rows[-1]) == dict(whole.rows[len(whole.rows) - 1])
 
 
+NVME = {"nvme": TWO["nvme"]}
 SMALL = {"dram": {"bandwidth": "54 GB/s", "capacity": "5 GB"}}
 
 
-@pytest.mark.parametrize(
-    ("tiers", "best", "nothing"), [(SMALL, "dram", "yes"), (SMALL | {"nvme": TWO["nvme"]}, "nvme", "no")]
-)
+def test_a_tier_holds_the_prefixes_of_some_rows_and_not_of_others():
+    # half of 4,096 and 32,768 tokens of 131,072 B: 0.27 and 2.15 GB
+    said = {"bandwidth": "54 GB/s", "capacity": "1 GB", "store": "write_back"}
+    for tiers, best in (({"dram": said}, ["dram", "dram"]), ({"dram": said} | NVME, ["dram", "nvme"])):
+        asked = {"on": "l40s", "engine": "vllm", "hit": 0.5, "tiers": tiers}
+        rows = kvcalc.sweep("llama-3.1-8b", vary=["prompt=4096,32768"], **asked).rows
+        assert [row["offload.tier"] for row in rows] == best
+        assert [row["offload.adds_nothing"] == "yes" for row in rows] == [False, best[1] == "dram"]
+        for row, prompt in zip(rows, (4096, 32_768), strict=True):
+            same(row, row_of(kvcalc.plan("llama-3.1-8b", prompt=prompt, **asked)), asked)
+
+
+@pytest.mark.parametrize(("tiers", "best", "nothing"), [(SMALL, "dram", "yes"), (SMALL | NVME, "nvme", "no")])
 def test_a_tier_that_adds_nothing_is_the_best_of_none(tiers, best, nothing):
     # An L40S has 48 GB and weights of 16 GB: its pool is larger than 5 GB.
     asked = {"on": "l40s", "engine": "vllm", "hit": 0.5, "tiers": tiers}

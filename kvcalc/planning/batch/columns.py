@@ -90,7 +90,11 @@ _OFFLOAD = (
     PlanColumn("offload.recompute", "second", "to the first token without the tier", "less"),
     PlanColumn("offload.break_even_bandwidth", "byte/second", "above it restoring wins", "less"),
     PlanColumn(
-        *("offload.adds_nothing", "", "yes where it holds only what the GPUs hold; empty where unknown"),
+        *(
+            "offload.adds_nothing",
+            "",
+            "yes where it holds only what the GPUs hold, or no whole prefix; empty if unknown",
+        ),
         elsewhere="offload[].adds_nothing, as yes or no",
     ),
     PlanColumn("working_set.tier", "", "the tier to stream from what does not fit"),

@@ -19,6 +19,7 @@ from kvcalc.planning.offload import (
     held_alike,
     in_chunks,
     moved_bytes,
+    ranks_kept,
     restored_tokens,
     restoring,
     stored,
@@ -44,16 +45,18 @@ def restoring_columns(
         return {}
     # What is stored meanwhile crosses the same link the other way.
     busy = [replace(route, opposite=stored(speed, route, cached)) for route in routes]
-    stores = [_prefix_store(speed, route, cached) | _nothing(speed, route, pool) for route in busy]
+    stores = [_prefix_store(speed, route, cached) for route in busy]
+    nothing = [
+        _nothing(speed, route, found["bytes"], pool) for route, found in zip(busy, stores, strict=True)
+    ]
     sets = [_working_set(speed, route, loads, served) for route in busy]
     some = [np.broadcast_to(np.asarray(found["bytes"]) > 0, np.shape(cached)) for found in stores]
     # A prefix without one whole chunk hits nothing in its tier, which is then none of those to choose from.
-    stores = [_where(there, found) for there, found in zip(some, stores, strict=True)]
+    stores = [_where(there, found) | words for there, found, words in zip(some, stores, nothing, strict=True)]
     hits, short = np.logical_or.reduce(some) & (cached > 0), served["capacity.shortfall"] > 0
     names = [route.tier.name for route in routes]
     rates = [
-        np.broadcast_to(np.nan if found["adds_nothing"] == "yes" else found["bandwidth"], hits.shape)
-        for found in stores
+        np.broadcast_to(np.where(_adds(found), found["bandwidth"], np.nan), hits.shape) for found in stores
     ]
     fastest = np.fmax.reduce(rates)
     return {
@@ -74,11 +77,10 @@ def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: A
     A tier that adds nothing is taken only where none adds anything.
     """
     tiers = tuple(tiers)
-    adding = [place for place, found in enumerate(tiers) if found.get("adds_nothing") != "yes"]
-    if adding:
-        tiers, names = tuple(tiers[place] for place in adding), [names[place] for place in adding]
     gains = np.stack([np.broadcast_to(found["speedup"], exists.shape) for found in tiers])
-    best = np.argmax(np.where(np.isnan(gains), -np.inf, gains), axis=0)
+    there = ~np.isnan(gains)
+    adding = there & np.stack([np.broadcast_to(_adds(found), exists.shape) for found in tiers])
+    best = np.argmax(np.where(np.where(adding.any(axis=0), adding, there), gains, -np.inf), axis=0)
     chosen = {"tier": np.array(names, dtype=object)[best]}
     for name in tiers[0]:
         stacked = [np.broadcast_to(found[name], exists.shape) for found in tiers]
@@ -89,9 +91,17 @@ def _best(prefix: str, names: Sequence[str], tiers: Iterable[Columns], exists: A
     }
 
 
-def _nothing(speed: Speed, route: Route, pool: float) -> Columns:
-    found = adds_nothing(route, held_alike(speed, route, pool))
-    return {"adds_nothing": np.array(nothing_word(found), dtype=object)}
+def _nothing(speed: Speed, route: Route, size: Numbers, pool: float) -> Columns:
+    found = adds_nothing(route, held_alike(speed, route, pool), size * ranks_kept(speed, route))
+    words: Any = (
+        nothing_word(None) if found is None else np.where(found, nothing_word(True), nothing_word(False))
+    )
+    return {"adds_nothing": np.asarray(words, dtype=object)}
+
+
+def _adds(found: Columns) -> Any:  # noqa: ANN401 - truth by rows
+    """Return in which rows a tier adds something, or may."""
+    return np.asarray(found.get("adds_nothing", "")) != nothing_word(True)
 
 
 def _prefix_store(speed: Speed, route: Route, cached: Numbers) -> Columns:

@@ -13,6 +13,7 @@ from kvcalc.planning.offload.rows import Lengths, Stores, Times, restore_row
 from kvcalc.planning.offload.stores import (
     adds_nothing,
     held_alike,
+    ranks_kept,
     stored,
     tell_opposite,
     tell_stores,
@@ -207,7 +208,7 @@ def prefix_store(
     scenario, given = speed.scenario, size is not None or remaining is not None
     hit = Hit(float(scenario.workload.prompt), whole_chunks(route, cached, book))
     size = float(moved_bytes(speed.layout, float(hit.cached))) if size is None else size
-    stores = _stores(speed, route, hit.cached, pool)
+    stores = _stores(speed, route, hit.cached, size, pool)
     tell_stores(speed, route, stores.need, size, pool, book)
     tell_opposite(route, size, stores.need, book)
     found = restoring(scenario, route, size)
@@ -223,16 +224,17 @@ def prefix_store(
     return restore_row(found, times_of(speed, hit, remaining), book, lengths, stores)
 
 
-def _stores(speed: Speed, route: Route, cached: int, pool: float | None) -> Stores:
+def _stores(speed: Speed, route: Route, cached: int, size: float, pool: float | None) -> Stores:
     scenario, writes = speed.scenario, write_need(speed, route, cached)
     link = scenario.hardware.device_to_host.bandwidth
     held = None if pool is None else held_alike(speed, route, pool)
-    nothing = None if held is None else adds_nothing(route, held)
+    whole = size * ranks_kept(speed, route)
+    nothing = adds_nothing(route, held, whole)
     return Stores(
         need=None if writes is None else float(writes),
         budget=None if writes is None else write_budget(route, link),
         nothing=nothing,
-        why_nothing=why_nothing(route, held) if nothing and held is not None else "",
+        why_nothing=why_nothing(route, held, whole) if nothing else "",
     )
 
 

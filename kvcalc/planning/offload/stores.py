@@ -1,6 +1,7 @@
 """What storing costs: write traffic against link, device and wear, and tiers that hold nothing new."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from kvcalc.engines.vllm.versions import rules_for
 from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
-from kvcalc.quantity import BytesPerSecond, Tokens
+from kvcalc.quantity import Bytes, BytesPerSecond, Tokens
 from kvcalc.wording import GIGABYTE, size_text, time_text
 
 DAY = 86_400.0
@@ -51,15 +52,17 @@ def tell_stores(
     """
     tier, scenario = route.tier, speed.scenario
     whole = size * ranks_kept(speed, route)
-    if tier.capacity is not None and whole > tier.capacity:
-        book.warn(
-            f"{tier.name}: {_size(tier.capacity)} cannot hold the {_size(whole)} of one restored prefix"
-        )
     held = None if pool is None else held_alike(speed, route, pool)
-    if held is not None and adds_nothing(route, held):
+    if adds_nothing(route, held, whole):
         book.warn(
-            f"{tier.name}: adds nothing: {why_nothing(route, held)}; what a hit from it is "
+            f"{tier.name}: adds nothing: {why_nothing(route, held, whole)}; what a hit from it is "
             "said to save is not to be had, and the fleet counts none"
+        )
+    elif held is not None and not _policy(route) and tier.capacity is not None and tier.capacity <= held:
+        book.warn(
+            f"{tier.name}: {_size(tier.capacity)} is no more than the {_size(held)} of KV that GPUs hold; "
+            "with an engine that stores blocks at once it would add nothing, and nothing says whether this "
+            "one does: name the engine, or the tier's store (write_through, write_back or selective)"
         )
     if need is None and scenario.workload.rate is not None:
         book.assume(
@@ -132,25 +135,39 @@ def ranks_kept(speed: Speed, route: Route) -> int:
     return settings.tp * settings.pp // (settings.dp if settings.dp_attention else 1)
 
 
-def adds_nothing(route: Route, held: float) -> bool | None:
-    """Return whether a tier holds no more than the GPUs and the same blocks, so that they serve its hits.
+def adds_nothing(route: Route, held: float | None, whole: Bytes) -> Any:  # noqa: ANN401 - truth by rows
+    """Return whether no hit is to be had from a tier that the GPUs could not serve themselves; arrays too.
 
-    `held` is what it takes for all that they hold [byte].  None where nobody says what it holds itself.
+    It cannot hold one restored prefix of `whole` bytes, or holds no more than the GPUs and the same blocks;
+    `held` is what it takes for all that they hold [byte].  None where nobody says what either holds.
     """
-    if route.tier.capacity is None:
+    capacity = route.tier.capacity
+    if capacity is None:
         return None
-    return _holds_the_same(route) and route.tier.capacity <= held
+    small = cannot_hold(capacity, whole)
+    if held is None:
+        return True if small else None
+    return small | (_stores_the_same(route) and capacity <= held)
 
 
-def why_nothing(route: Route, held: float) -> str:
+def cannot_hold(capacity: Bytes, whole: Bytes) -> Any:  # noqa: ANN401 - truth by rows
+    """Return whether a tier is too small for one prefix of `whole` bytes; arrays too."""
+    return whole > capacity
+
+
+def why_nothing(route: Route, held: float | None, whole: float) -> str:
     """Return in words why such a tier adds nothing."""
+    capacity = route.tier.capacity or 0.0
+    size = _size(capacity)
+    if held is None or cannot_hold(capacity, whole):
+        return f"{size} cannot hold the {_size(whole)} of one restored prefix"
     return (
-        f"{_size(route.tier.capacity or 0.0)} is no more than the {_size(held)} of KV that the GPUs hold, "
-        f"and it stores the same blocks ({_policy(route).replace('_', '-')})"
+        f"{size} is no more than the {_size(held)} of KV that the GPUs hold, and it stores the same blocks "
+        f"({_policy(route).replace('_', '-')}), so they serve every hit that it could"
     )
 
 
-def _holds_the_same(route: Route) -> bool:
+def _stores_the_same(route: Route) -> bool:
     """Whether the tier also holds what the GPU still has: a write-back holds what the GPU gave up."""
     return route.mechanism.inclusive and _policy(route) != "write_back"
 
