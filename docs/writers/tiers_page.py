@@ -67,10 +67,10 @@ def page() -> str:
         table(["kind", "names", "shared", "figures"], [_kind(kind) for kind in tier_kinds().values()]),
         "## Tiers that add nothing",
         "A tier that stores what the GPUs hold at once (write-through), and no more of it than they hold, "
-        "serves no hit that they do not serve, and one that cannot hold a single restored prefix serves none: "
-        "`adds_nothing` of its row is true and `adds_nothing_reason` "
-        "says why. `verdict` and `speedup` still compare one restore from it with computing; the fleet, the "
-        "best tier of a sweep or a frame, what a running sequence is swapped to and the flips leave it out.",
+        "serves no hit that they do not serve, and one that cannot hold a restored prefix serves none: "
+        "`adds_nothing` of its row is true and `adds_nothing_reason` says why. `verdict` and `speedup` still "
+        "compare one restore from it with computing; the fleet, the best tier of a sweep or a frame, what a "
+        "running sequence is swapped to and the flips leave it out.",
         "## Mechanisms",
         "Fitted figures are those of `benchmarks/fit_offload.py`; [accuracy.md](accuracy.md) has how far "
         "they hold. The first row of a mechanism holds for machines that no other row names.",
