@@ -94,6 +94,7 @@ def test_a_distribution_is_the_same_in_a_file_in_python_and_on_the_command_line(
     [
         ("--tier", "dram=@{gamma: [20 GB/s, 1]}", "is no distribution; write one of"),
         ("--tier", "dram=@{lognormal: [20 GB/s, 3 GB/s]}", "sigma '3 GB/s' is not a positive number"),
+        ("--tier", "dram=@{lognormal: [20 GB/s, 30]}", "sigma 30 is that of the logarithm, and 3 is the most"),
         (
             "--tier",
             "dram={lognormal: [20 GB/s, 0.3]}",
@@ -145,3 +146,11 @@ def test_other_spellings_of_a_range_are_told_the_one(rate, capsys):
 
 def test_a_number_with_an_exponent_is_no_range():
     assert restore("1e9 B", "1e10 B/s", prefill="1e-1 s").rows[0].transfer == pytest.approx(0.1)
+
+
+def test_what_loses_in_the_middle_of_its_range_is_said_to_lose():
+    from kvcalc.output.pages.ranges import gain_text
+    from kvcalc.results import GainRange
+
+    assert gain_text(GainRange(low=-0.5, middle=-0.273, high=0.02)).startswith("loses 273 ms (-20.0 to 500 ms")
+    assert gain_text(GainRange(low=-0.02, middle=0.273, high=0.5)).startswith("saves 273 ms (-20.0 to 500 ms")

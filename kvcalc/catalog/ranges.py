@@ -25,6 +25,9 @@ _RANGED = {
 }
 _NUMBER = re.compile(r"[+-]?[\d.,_]+(?:[eE][+-]?\d+)?\s*")
 _OTHER_RANGE = re.compile(r"(?:[A-Za-zµ/%]+\s*)?(?:-|–|—|to\b|~|±|\+/?-|,)\s*\d.*")  # noqa: RUF001
+WIDEST_SIGMA = 3.0
+"""Most that the logarithm of an input may spread [1]; chosen: beyond it a percentage was written, or a unit."""
+
 DISTRIBUTIONS = {"normal": "[MEAN, SD]", "lognormal": "[MEDIAN, SIGMA]", "uniform": "[LOW, HIGH]"}
 """Distributions that an input may have, and the two numbers of each."""
 
@@ -153,6 +156,12 @@ def distribution(value: Mapping[str, Any], where: str, read: Reader) -> Range:
 def _sigma(value: Any, where: str) -> float:  # noqa: ANN401 - as parsed
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise SettingsError(f"{where}: sigma {value!r} is not a positive number without a unit")
+    if value > WIDEST_SIGMA:
+        raise SettingsError(
+            f"{where}: sigma {value:g} is that of the logarithm, and {WIDEST_SIGMA:g} is the most that is "
+            f"taken (90 % within a factor of {math.exp(WIDEST_SIGMA * NINETY_PERCENT):.0f} each way); about "
+            "30 % each way is 0.2"
+        )
     return float(value)
 
 

@@ -38,7 +38,7 @@ def gain_text(gain: GainRange | None) -> str:
         return ""
     low, middle, high = float(gain.low), float(gain.middle), float(gain.high)
     word = "saves"
-    if high <= 0 and math.isfinite(low):
+    if (middle < 0 or high <= 0) and math.isfinite(low):
         word, low, middle, high = "loses", -high, -middle, -low
     found = f"{word} {human(middle, 'second')} ({range_text(low, high, 'second')}"
     if gain.faster is None:
