@@ -26,7 +26,7 @@ _RANGED = {
 _NUMBER = re.compile(r"[+-]?[\d.,_]+(?:[eE][+-]?\d+)?\s*")
 _OTHER_RANGE = re.compile(r"(?:[A-Za-zµ/%]+\s*)?(?:-|–|—|to\b|~|±|\+/?-|,)\s*\d.*")  # noqa: RUF001
 WIDEST_SIGMA = 3.0
-"""Most that the logarithm of an input may spread [1]; chosen: beyond it a percentage was written, or a unit."""
+"""Most that the logarithm of an input may spread [1]; chosen: more is a percentage, or a unit."""
 
 DISTRIBUTIONS = {"normal": "[MEAN, SD]", "lognormal": "[MEDIAN, SIGMA]", "uniform": "[LOW, HIGH]"}
 """Distributions that an input may have, and the two numbers of each."""
