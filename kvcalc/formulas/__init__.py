@@ -98,6 +98,7 @@ _MODULES = {
         "attention_flops",
         "capped_entries",
         "chunked_entries",
+        "chunked_prefill_time",
         "dense_flop_per_token",
         "full_entries",
         "prefill_flops",

@@ -70,6 +70,7 @@ from kvcalc.formulas.prefill import FLOP_PER_MULTIPLY_ADD as FLOP_PER_MULTIPLY_A
 from kvcalc.formulas.prefill import attention_flops as attention_flops
 from kvcalc.formulas.prefill import capped_entries as capped_entries
 from kvcalc.formulas.prefill import chunked_entries as chunked_entries
+from kvcalc.formulas.prefill import chunked_prefill_time as chunked_prefill_time
 from kvcalc.formulas.prefill import dense_flop_per_token as dense_flop_per_token
 from kvcalc.formulas.prefill import full_entries as full_entries
 from kvcalc.formulas.prefill import prefill_flops as prefill_flops

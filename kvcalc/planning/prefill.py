@@ -10,7 +10,12 @@ import numpy as np
 from kvcalc.engines.layout import Layout
 from kvcalc.formulas.capacity import sweep_time
 from kvcalc.formulas.collective import all_reduce_time
-from kvcalc.formulas.prefill import dense_flop_per_token, prefill_flops, prefill_time
+from kvcalc.formulas.prefill import (
+    chunked_prefill_time,
+    dense_flop_per_token,
+    prefill_flops,
+    prefill_time,
+)
 from kvcalc.parameters import Parameters
 from kvcalc.planning.calibration import Calibration, calibrated
 from kvcalc.planning.memory import step_tokens
@@ -174,11 +179,11 @@ class PrefillModel:
         whole = np.maximum(steps, 0) * self.chunk
         fixed = pace.fixed + self._no_computing(new, cached, pace, run)
         last = self._steps(new - whole, cached + whole, 1.0, pace, run, self._head, fixed)
-        time = last
+        time: Seconds = last
         if np.any(whole > 0):
             # In an array, prompts of a single step have no whole chunks before it.
             before = self._steps(whole, cached, np.maximum(steps, 1), pace, run)
-            time = last + np.where(whole > 0, before, 0.0)
+            time = run(chunked_prefill_time, whole=np.where(whole > 0, before, 0.0)[()], last=last)
         return np.where(np.asarray(new) > 0, time, 0.0)[()]
 
     def _steps(

@@ -137,6 +137,7 @@ SAMPLES = {
     "pipeline_window": {"compute": 0.02, "layers": 4.0},
     "prefetch_lead": {"queue": 0.02, "load": 0.03},
     "polynomial_prefill": {"tokens": 10000.0, "linear": 27e-6, "quadratic": 2.6e-10},
+    "chunked_prefill_time": {"whole": 0.79, "last": 0.57},
     "prefill_flops": {"new": 1000.0, "flop_per_token": 14e9, "attention": 2.6e11},
     "prefill_time": {
         "flops": 1.4e13,

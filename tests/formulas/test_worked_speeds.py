@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kvcalc import formulas as f
+from kvcalc.api import plan_calls, question_of
 from kvcalc.errors import DomainError
 
 GB, GIB, MS = 1e9, 2.0**30, 1e-3
@@ -154,3 +155,14 @@ def test_all_reduces_by_hand():
 def test_a_draft_pass_is_paid_for_each_drafted_token():
     assert f.speculative_step_time(0.020, 0.002, 4) == exactly(0.028)
     assert f.low_rank_parameters(8, 100, 50) == exactly(1200)
+
+
+def test_steps_of_a_chunked_prefill_add_up_to_what_the_plan_says():
+    assert f.chunked_prefill_time(2.5, 0.25) == exactly(2.75)
+    # 20,000 tokens in steps of 8,192: two whole ones and a rest
+    result, calls = plan_calls(question_of("llama-3.1-8b", "h100-sxm-80gb", engine="vllm", prompt=20_000))
+    last, whole = (call.result for call in calls if call.formula == "prefill_time")
+    (total,) = (call for call in calls if call.formula == "chunked_prefill_time")
+    assert (total.arguments["whole"], total.arguments["last"]) == (whole, last)
+    assert whole > last > 0
+    assert result.prefill.time == exactly(whole + last)
