@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kvcalc.errors import KvcalcError, ProfileError, SettingsError
+from kvcalc.launch.container import flags_of_container, memory_volumes, said_as
 from kvcalc.launch.fields import Findings, read_environment, read_flags, read_keys
 from kvcalc.launch.flags import DIALECTS, LMCACHE, Dialect
 from kvcalc.launch.flags.dialect import known_names
@@ -19,8 +20,6 @@ _VERSION = re.compile(
 _CONTAINER = frozenset({"docker", "podman", "nerdctl"})
 _OF_CONTAINER = {"--shm-size": "shm_size", "--ipc": "ipc", "--memory": "memory", "-m": "memory"}
 """Flags of `docker run` -> what they say."""
-_OF_SERVICE = {"shm_size": "--shm-size", "ipc": "--ipc", "mem_limit": "--memory"}
-"""Keys of a compose service -> the flags of `docker run` that say the same."""
 _LMCACHE_KEYS = ("chunk_size", "local_cpu", "max_local_cpu_size", "local_disk", "remote_url")
 """Keys by which a YAML file is known for LMCache's."""
 
@@ -93,43 +92,19 @@ def _command_lists(data: Any, mounts: Mapping[str, str] | None = None) -> list[s
     """Return the commands of the containers in a compose file or a Kubernetes manifest."""
     found: list[str] = []
     if isinstance(data, Mapping):
-        mounts = {**(mounts or {}), **_memory_volumes(data)}
+        mounts = {**(mounts or {}), **memory_volumes(data)}
         words: list[str] = [str(data["image"])] if isinstance(data.get("image"), str) else []
         for key in ("entrypoint", "command", "args"):
             value = data.get(key)
             words += [value] if isinstance(value, str) else [str(item) for item in value or ()]
         if len(words) > 1:
-            run = " ".join(("docker run", *_container_memory(data, mounts)))
+            run = " ".join(("docker run", *flags_of_container(data, mounts)))
             found.append("\n".join((*_variables(data), f"{run} {_shell_words(words)}")))
         for value in data.values():
             found += _command_lists(value, mounts)
     elif isinstance(data, list):
         for item in data:
             found += _command_lists(item, mounts)
-    return found
-
-
-def _memory_volumes(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the size of each memory volume of a Kubernetes pod by name; empty where it has no limit."""
-    listed = data.get("volumes")
-    found = {}
-    for item in listed if isinstance(listed, list) else ():
-        volume = item.get("emptyDir") if isinstance(item, Mapping) else None
-        if isinstance(volume, Mapping) and volume.get("medium") == "Memory":
-            found[str(item.get("name"))] = str(volume.get("sizeLimit", ""))
-    return found
-
-
-def _container_memory(data: Mapping[str, Any], mounts: Mapping[str, str]) -> list[str]:
-    """Return what a compose service or a container of a pod says of its memory, as docker's own flags."""
-    found = [
-        f"{flag} '{data[key]}'" for key, flag in _OF_SERVICE.items() if isinstance(data.get(key), (str, int))
-    ]
-    listed = data.get("volumeMounts")
-    for item in listed if isinstance(listed, list) else ():
-        if isinstance(item, Mapping) and item.get("mountPath") == "/dev/shm" and item.get("name") in mounts:
-            size = mounts[str(item["name"])]
-            found.append(f"--shm-size '{size}'" if size else "--ipc 'host'")
     return found
 
 
@@ -141,7 +116,11 @@ def _relocated(launch: LaunchSettings, text: str) -> LaunchSettings:
         found = next((number for number, line in enumerate(lines, start=1) if flag in line), None)
         return launch.file if found is None else f"{launch.file}:{found}"
 
-    fields = tuple(replace(item, where=where(item.flag)) for item in launch.fields)
+    def placed(item: Field) -> Field:
+        name, line = said_as(item.flag, text)
+        return replace(item, where=f"{launch.file}:{line}" if line else where(item.flag), flag=name)
+
+    fields = tuple(placed(item) for item in launch.fields)
     remarks = tuple(replace(item, where=where(item.message.split()[0])) for item in launch.remarks)
     return replace(launch, fields=fields, remarks=remarks)
 

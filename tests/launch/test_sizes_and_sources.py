@@ -137,6 +137,39 @@ def test_a_compose_file_limits_the_memory_of_its_container(check):
     assert "107 GB (100 GiB)" in found.message
 
 
+@pytest.mark.parametrize(
+    ("limit", "holds"),
+    [("64Gi", "68.7 GB (64 GiB)"), ("64G", "64 GB (59.6 GiB)"), (64_000_000_000, "64 GB (59.6 GiB)")],
+)
+def test_a_pod_limits_the_memory_of_its_container_in_its_own_units(check, limit, holds):
+    # as docker would read 64G it were 68.7 GB; POD asks for 400 GiB, 429.5 GB
+    requests = "requests: {memory: 900Gi}, "
+    text = (POD % "").replace(
+        "volumeMounts:", f"resources: {{{requests}limits: {{memory: {limit}}}}}\n      volumeMounts:"
+    )
+    (found,) = check(text, "pod.yaml")["host-memory"]
+    assert found.severity == "error"
+    assert f"resources.limits.memory gives the container {holds} for this" in found.message
+    assert found.where == f"pod.yaml:{1 + text[: text.index('limits:')].count(chr(10))}"
+    for enough in ("500Gi", "430G", "$SIZE"):
+        assert "host-memory" not in check(text.replace(f"memory: {limit}", f"memory: {enough}"), "pod.yaml")
+
+
+@pytest.mark.parametrize(("limit", "fits"), [("8G", False), ("600G", True)])
+def test_a_memory_volume_of_a_pod_is_decimal_without_an_i(check, limit, fits):
+    found = check(POD % f", sizeLimit: {limit}", "pod.yaml")
+    assert ("shared-memory" in found) is not fits
+    if not fits:
+        assert "holds 8 GB" in found["shared-memory"][0].message
+
+
+def test_a_compose_file_limits_the_memory_of_its_deployment(check):
+    said = "ipc: host\n    deploy:\n      resources:\n        limits:\n          memory: 100g"
+    (found,) = check(COMPOSE % said, "compose.yaml")["host-memory"]
+    assert "107 GB (100 GiB)" in found.message
+    assert found.instead.startswith("resources.limits.memory of more than ")
+
+
 def test_a_process_that_does_not_find_what_another_stored(check):
     shared = check("LMCACHE_LOCAL_DISK=file:///mnt/d LMCACHE_CHUNK_SIZE=256 vllm serve m")["hash-seed"][0]
     assert shared.message.endswith(

@@ -32,7 +32,7 @@ def find(deployment: Deployment) -> Iterator[Finding]:
             "error",
             f"{flag} comes to {gb(total)} over {parts}, and {limit.flag} gives the container {gb(room)} for "
             "this and all else that it runs",
-            f"{limit.flag} of more than {-(-total // 2**30):.0f}g",
+            f"{limit.flag} of more than {-(-total // 2**30):.0f} GiB",
             limit.where,
         )
     if machine.host is not None and total > machine.host.capacity:
