@@ -154,3 +154,13 @@ def test_the_picture_is_written(tmp_path, capsys):
     assert run([*asked, "--curve", "bandwidth", "--curve-file", str(file)]) == 0
     assert "<svg" in file.read_text()
     assert run([*asked, "--curve-file", str(tmp_path / "curve.gif")]) == 2
+
+
+def test_a_curve_of_one_of_several_tiers_says_whose_it_is():
+    tiers = {"dram": {"bandwidth": "50 GB/s"}, "nvme": {"bandwidth": "6 GB/s"}}
+    asked = {"model": "llama-3.1-8b", "on": "h100-sxm-80gb", "prompt": 16_000, "cached": 8_000}
+    told = "the curve is that of dram; each other tier has its own, were it named alone"
+    assert told in restore(curve="bandwidth", tiers=tiers, **asked).assumptions
+    assert told not in restore(tiers=tiers, **asked).assumptions
+    alone = restore(curve="bandwidth", tiers={"nvme": tiers["nvme"]}, **asked)
+    assert not [text for text in alone.assumptions if "the curve" in text]

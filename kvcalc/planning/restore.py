@@ -82,6 +82,8 @@ def restore_of(
         rows, named, saving, given.doubt.given, overrides.window, scenario=scenario, routes=routes
     )
     rows, tornado = judged(gains, given.doubt)
+    if given.over is not None and len(tiers) > 1:
+        book.assume(f"the curve is that of {tiers[0].name}; each other tier has its own, were it named alone")
     for tier in tiers:
         if tier.source is not None:
             book.source(f"{tier.name}.bandwidth", tier.source)
