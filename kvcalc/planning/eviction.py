@@ -1,18 +1,18 @@
 """What losing one sequence costs, and from which eviction rate on the machine thrashes."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvcalc.formulas.eviction import finished_requests, first_computed, swap_time, thrash_evictions
 from kvcalc.planning.notebook import Notebook
-from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time, moved_bytes, tiers_of
+from kvcalc.planning.offload import ACTIVE_WORKING_SET, computing_time, moved_bytes, tiers_of, written_to
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import BytesPerSecond, PerSecond, Seconds, TokensPerSecond
 from kvcalc.results import Decode, Eviction, Offload
-from kvcalc.scenario import Workload
-from kvcalc.tiers import kind_called, tier_kind
+from kvcalc.scenario import TierUse, Workload
 
 
 def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book: Notebook) -> Eviction:
@@ -22,9 +22,7 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     time = float(computing_time(speed, float(tokens)))
     stored = [row for row in offload if row.mode != ACTIVE_WORKING_SET and not row.adds_nothing]
     best = max(stored, key=lambda row: float(row.bandwidth), default=None)
-    swap = _swap(speed, tokens, None if best is None else float(best.bandwidth), book)
-    if best is not None:
-        _tell_writes(speed, best.tier, book)
+    swap = None if best is None else _swap(speed, tokens, best, book)
     return Eviction(
         recompute_time=time,
         recompute_tokens=tokens,
@@ -36,12 +34,11 @@ def eviction_of(speed: Speed, decode: Decode, offload: tuple[Offload, ...], book
     )
 
 
-def _tell_writes(speed: Speed, name: str, book: Notebook) -> None:
-    """Say that a swap's writes are taken to be as fast as its reads, where they are known not to be."""
-    for tier in tiers_of(speed.scenario, Notebook()):
-        kind = tier_kind(tier.kind) if tier.kind else kind_called(tier.name)
-        if tier.name == name and kind is not None and kind.write_share is not None:
-            book.assume(f"{name}: a swap is taken to write as fast as it reads; drives write more slowly")
+def written(tiers: Sequence[TierUse], name: str) -> float:
+    """Return what one GPU can write into a tier; no bound where nothing says more than its reads."""
+    tier = next(tier for tier in tiers if tier.name == name)
+    rate = written_to(tier)
+    return math.inf if rate is None else rate / tier.shared_by
 
 
 def _new_tokens(speed: Speed, decode: Decode) -> float:
@@ -73,15 +70,24 @@ def cheapest_mode(recompute: Seconds, swap: Seconds) -> NDArray[np.str_]:
     return np.where(swap < recompute, "swap", "recompute")
 
 
-def _swap(speed: Speed, tokens: int, bandwidth: float | None, book: Notebook) -> float | None:
-    if bandwidth is None:
-        return None
-    size = float(moved_bytes(speed.layout, float(tokens)))
-    parts = book.run(swap_time, size=size, **ways(speed, bandwidth))
-    return float(parts.total)
+def _swap(speed: Speed, tokens: int, tier: Offload, book: Notebook) -> float:
+    size, back = float(moved_bytes(speed.layout, float(tokens))), float(tier.bandwidth)
+    limit = written(tiers_of(speed.scenario, Notebook()), tier.tier)
+    rates = ways(speed, back, limit)
+    if limit < back:
+        book.assume(
+            f"{tier.tier}: a swap writes at {limit / 1e9:.3g} GB/s and reads back at {back / 1e9:.3g} GB/s; "
+            "write_bandwidth of the tier replaces it"
+        )
+    return float(book.run(swap_time, size=size, **rates).total)
 
 
-def ways(speed: Speed, bandwidth: BytesPerSecond) -> dict[str, BytesPerSecond]:
-    """Return the rates at which a tier of this bandwidth takes a victim and gives it back; arrays too."""
+def ways(
+    speed: Speed, bandwidth: BytesPerSecond, write: BytesPerSecond = math.inf
+) -> dict[str, BytesPerSecond]:
+    """Return the rates at which a tier takes a victim and gives it back; arrays too.
+
+    `bandwidth` is what it gives to one GPU, and `write` what it takes from one.
+    """
     link = speed.scenario.hardware.device_to_host.bandwidth
-    return {"out": np.minimum(bandwidth, link), "back": bandwidth}
+    return {"out": np.minimum(np.minimum(bandwidth, write), link), "back": bandwidth}

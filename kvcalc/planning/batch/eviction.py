@@ -28,7 +28,7 @@ def evicting(speed: Speed, loads: Loads, served: dict[str, Any], restored: dict[
     if fastest is None:
         return found | {"eviction.cheapest_mode": np.full(len(loads), "recompute", dtype=object)}
     size = moved_bytes(speed.layout, tokens)
-    swap = swap_time(size=size, **ways(speed, fastest)).total
+    swap = swap_time(size=size, **ways(speed, fastest, restored["fastest_write"])).total
     return found | {
         "eviction.swap_time": swap,
         "eviction.cheapest_mode": cheapest_mode(time, swap).astype(object),

@@ -10,6 +10,7 @@ from kvcalc.formulas.breakeven import no_break_even, verdict
 from kvcalc.planning.batch.columns import nothing_word
 from kvcalc.planning.batch.loads import Loads, Numbers
 from kvcalc.planning.decode import context_between
+from kvcalc.planning.eviction import written
 from kvcalc.planning.offload import (
     Restoring,
     Route,
@@ -37,7 +38,8 @@ def restoring_columns(
     """Return the prefix store with the largest speedup of each row, and the working set with it.
 
     `speed` is that of a scenario with `loads` on it, and `pool` the KV memory of each GPU.  `fastest` is the
-    highest bandwidth of all prefix stores that add anything, which an eviction would use.
+    highest bandwidth of all prefix stores that add anything, which an eviction would use, and `fastest_write`
+    what that store takes.
     """
     wanted = loads.prompt if loads.cached is None else loads.cached
     cached: Any = restored_tokens(wanted, loads.prompt, block_tokens(speed))
@@ -59,10 +61,14 @@ def restoring_columns(
         np.broadcast_to(np.where(_adds(found), found["bandwidth"], np.nan), hits.shape) for found in stores
     ]
     fastest = np.fmax.reduce(rates)
+    limits = [written([route.tier], route.tier.name) for route in routes]
+    # The first of equals, as a plan takes it.
+    limit = np.select([rate == fastest for rate in rates], limits, np.inf)
     return {
         **_best("offload", names, stores, hits),
         **_best("working_set", names, sets, short),
         "fastest": np.where(hits, fastest, np.nan),
+        "fastest_write": limit,
     }
 
 

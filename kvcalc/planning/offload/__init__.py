@@ -18,7 +18,7 @@ from kvcalc.planning.offload.prefix import (
 from kvcalc.planning.offload.restoring import BANDWIDTH_SPREAD, Restoring, plain_restoring, restoring
 from kvcalc.planning.offload.route import Route, moved_bytes, plain_route, route_of, tier_bandwidth
 from kvcalc.planning.offload.rows import PREFIX_STORE, Lengths, Times, restore_row
-from kvcalc.planning.offload.stores import adds_nothing, held_alike, ranks_kept, stored
+from kvcalc.planning.offload.stores import adds_nothing, held_alike, ranks_kept, stored, written_to
 from kvcalc.planning.offload.streaming import ACTIVE_WORKING_SET, taking_turns
 from kvcalc.planning.offload.waiting import Wait, tell_wait, wait_of
 
@@ -58,4 +58,5 @@ __all__ = [
     "wait_of",
     "whole_chunks",
     "worthwhile",
+    "written_to",
 ]

@@ -11,6 +11,8 @@ from kvcalc.planning.notebook import Notebook
 from kvcalc.planning.offload.route import Route, moved_bytes
 from kvcalc.planning.speed import Speed
 from kvcalc.quantity import Bytes, BytesPerSecond, Tokens
+from kvcalc.scenario import TierUse
+from kvcalc.tiers import kind_called, tier_kind
 from kvcalc.wording import GIGABYTE, size_text, time_text
 
 DAY = 86_400.0
@@ -106,10 +108,16 @@ def tell_opposite(route: Route, size: float, need: float | None, book: Notebook)
 
 def write_budget(route: Route, device_to_host: float) -> float:
     """Return what can be written from one GPU [byte/second]: the tighter of its link and the device."""
-    tier, kind = route.tier, route.kind
-    share = kind.write_share.value if kind is not None and kind.write_share is not None else 1.0
-    written = tier.write_bandwidth or tier.bandwidth * share
-    return min(device_to_host, written / tier.shared_by)
+    written = written_to(route.tier)
+    return min(device_to_host, (written or route.tier.bandwidth) / route.tier.shared_by)
+
+
+def written_to(tier: TierUse) -> float | None:
+    """Return what all who share a tier can write into it at once; None where nothing says more than reads."""
+    kind = tier_kind(tier.kind) if tier.kind else kind_called(tier.name)
+    if tier.write_bandwidth or kind is None or kind.write_share is None:
+        return tier.write_bandwidth
+    return tier.bandwidth * kind.write_share.value
 
 
 def held_alike(speed: Speed, route: Route, pool: float) -> float:
