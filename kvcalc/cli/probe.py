@@ -87,7 +87,7 @@ def probe(
     """Measure what this machine's links really deliver, and write evidence and a profile."""
     if ctx.invoked_subcommand is not None:
         return
-    from kvcalc.probe.command import Places, status_of
+    from kvcalc.probe.command import Places, UnwrittenError, status_of
     from kvcalc.probe.command import probe as measure
     from kvcalc.probe.files import check_apart, check_folder
     from kvcalc.probe.options import Options
@@ -115,8 +115,12 @@ def probe(
         pieces=_pieces(model, engine, tp),
         model=_model_name(model),
     )
-    with line() as tell:
-        result = measure(options, Places(evidence, profile, base), tell)
+    try:
+        with line() as tell:
+            result = measure(options, Places(evidence, profile, base), tell)
+    except UnwrittenError as error:
+        answer(error.result, format, save)
+        raise
     answer(result, format, save)
     raise typer.Exit(status_of(result, check, require_gpu))
 

@@ -14,9 +14,10 @@ from typing import NoReturn
 from kvcalc.catalog.scenarios import Question
 from kvcalc.errors import KvcalcError, SettingsError, did_you_mean
 from kvcalc.probe.asked import model_name, pieces_of
-from kvcalc.probe.command import Places, probe, status_of
+from kvcalc.probe.command import Places, UnwrittenError, probe, status_of
 from kvcalc.probe.options import EVIDENCE, GPU_NOTE, MOST_DEVICE, MOST_SEED, PROFILE, Options
 from kvcalc.probe.progress import line
+from kvcalc.probe.results import ProbeResult
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -115,16 +116,22 @@ def options_of(said: argparse.Namespace) -> Options:
     )
 
 
+def _show(result: ProbeResult, said: argparse.Namespace) -> None:
+    from kvcalc.output import render
+
+    sys.stdout.write(render(result, said.format).rstrip("\n") + "\n")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Probe, print, and return the exit status."""
     try:
         said = parser().parse_args(arguments)
         with line() as tell:
             result = probe(options_of(said), Places(said.evidence, said.profile, said.base), tell)
-        from kvcalc.output import render
-
-        sys.stdout.write(render(result, said.format).rstrip("\n") + "\n")
+        _show(result, said)
     except KvcalcError as error:
+        if isinstance(error, UnwrittenError):
+            _show(error.result, said)
         sys.stderr.write(f"kvcalc: {' '.join(str(error).split())}\n")
         return BAD_INPUT
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -34,6 +34,14 @@ class Places:
     base: str | None = None  # built-in profile that is calibrated; None: by the device's name
 
 
+class UnwrittenError(KvcalcError):
+    """A file cannot be written after the machine was measured."""
+
+    def __init__(self, message: str, result: ProbeResult) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 def probe(
     options: Options,
     places: Places,
@@ -45,7 +53,9 @@ def probe(
     Raises
     ------
     SettingsError
-        If an option is invalid, or a file cannot be written; nothing is measured then.
+        If an option is invalid, or a file could not be written; nothing is measured then.
+    UnwrittenError
+        If a file cannot be written after all; has what was measured.
     """
     _check(options, places)
     if devices is None:
@@ -55,7 +65,10 @@ def probe(
     kept: list[str] = []
 
     def keep(so_far: ProbeResult) -> None:
-        if places.evidence is not None:
+        if places.evidence is None:
+            return
+        # A place that takes no file now may take one at the end, where a failure is told.
+        with suppress(KvcalcError):
             write_evidence(places.evidence, so_far)
             kept[:] = [places.evidence]
 
@@ -65,8 +78,12 @@ def probe(
         if options.model is not None and not chosen:
             told = f"--model {options.model} changed nothing: its pieces move to a GPU, and none was measured"
             result = replace(result, warnings=(*result.warnings, told))
-        keep(result)
-        return _with_profile(result, places)
+        try:
+            if places.evidence is not None:
+                write_evidence(places.evidence, result)
+            return _with_profile(result, places)
+        except KvcalcError as error:
+            raise UnwrittenError(str(error), result) from error
 
 
 def _check(options: Options, places: Places) -> None:

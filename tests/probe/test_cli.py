@@ -4,6 +4,7 @@ import getpass
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from kvcalc.probe import command
 from kvcalc.probe.backends.found import Devices
 from kvcalc.probe.backends.simulated import Behaviour, SimulatedDevice
 from kvcalc.probe.options import Options
+from kvcalc.probe.run import Run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RULES = json.loads((schema.FOLDER / "probe-1.json").read_text(encoding="utf-8"))
@@ -134,6 +136,35 @@ def test_stdout_names_the_profile_as_it_was_given_and_the_evidence_does_not(at, 
     assert run(["probe", "--quick", "--test", "H1", "--test", "D1", *files, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["profile"] == "out/p.yaml"
     assert valid("out/e.json")["profile"] is None
+
+
+@pytest.mark.parametrize("door", ["kvcalc", "python -m kvcalc.probe"])
+@pytest.mark.parametrize("lost", ["evidence", "profile"])
+def test_what_was_measured_is_shown_where_no_file_can_be_written_any_more(
+    door, lost, at, monkeypatch, capsys
+):
+    from kvcalc.probe.__main__ import run as bare
+
+    simulated(monkeypatch, bound=63e9)
+    (at / "out").mkdir()
+    measured = Run.result
+
+    def then_gone(self):
+        result = measured(self)
+        shutil.rmtree(at / "out")
+        return result
+
+    monkeypatch.setattr(Run, "result", then_gone)
+    names = {"evidence": "e.json", "profile": "p.yaml"}
+    names[lost] = f"out/{names[lost]}"
+    said = ["--quick", "--test", "H1", "--test", "D1"]
+    said += [f"--{option}={name}" for option, name in names.items()]
+    assert (run(["probe", *said]) if door == "kvcalc" else bare(said)) == 2
+    out, error = capsys.readouterr()
+    assert "h2d.pinned" in out
+    assert names[lost] in error
+    assert error.count("\n") == 1
+    assert not (at / "out").exists()
 
 
 def test_wrong_content_exits_with_4(at, monkeypatch, capsys):
