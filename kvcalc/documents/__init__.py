@@ -1,6 +1,6 @@
 """Reads and checks the YAML and JSON that people write, and writes files whole.  Only this imports yaml."""
 
-from kvcalc.documents.dialect import dump_yaml, parse_yaml
+from kvcalc.documents.dialect import dump_yaml, parse_documents, parse_yaml
 from kvcalc.documents.limits import MAX_BYTES, MAX_DEPTH, Document
 from kvcalc.documents.reading import Readable, parse_json, read, read_text
 from kvcalc.documents.section import Section, describe, to_quantity
@@ -14,6 +14,7 @@ __all__ = [
     "Section",
     "describe",
     "dump_yaml",
+    "parse_documents",
     "parse_json",
     "parse_yaml",
     "read",

@@ -7,14 +7,17 @@ refused in one line.
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kvcalc.documents.limits import MAX_DEPTH, Document, check_size
 from kvcalc.errors import ProfileError
 
 if TYPE_CHECKING:
     import yaml
+
+Found = TypeVar("Found")
 
 # YAML 1.2 core schema: what a plain word may mean besides itself, and its possible first characters.
 _PLAIN = (
@@ -31,6 +34,26 @@ def parse_yaml(text: str, name: str) -> Document:
     >>> parse_yaml("{on: h100, retrieved: 2026-08-20, rate: 2/s, hit: 0.6}", "plan.yaml")
     {'on': 'h100', 'retrieved': '2026-08-20', 'rate': '2/s', 'hit': 0.6}
     """
+    return _parsed(text, name, lambda loader: loader.get_single_data())
+
+
+def parse_documents(text: str, name: str) -> list[Document]:
+    r"""Return each document of YAML text that may hold several, as Kubernetes manifests do; empty ones too.
+
+    >>> parse_documents("kind: Service\n---\nkind: Pod\n", "pod.yaml")
+    [{'kind': 'Service'}, {'kind': 'Pod'}]
+    """
+
+    def every(loader: "yaml.SafeLoader") -> list[Document]:
+        found = []
+        while loader.check_data():  # type: ignore[no-untyped-call]
+            found.append(loader.get_data())
+        return found
+
+    return _parsed(text, name, every)
+
+
+def _parsed(text: str, name: str, take: "Callable[[yaml.SafeLoader], Found]") -> Found:
     import yaml
 
     check_size(len(text), name)
@@ -40,11 +63,14 @@ def parse_yaml(text: str, name: str) -> Document:
         line = text.count("\n", 0, error.position) + 1
         raise ProfileError(f"{name}:{line}: not valid YAML: {error.reason}") from None
     try:
-        return loader.get_single_data()
+        return take(loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise ProfileError(f"{name}:{line}: {error.problem or 'not valid YAML'}") from None
+        problem = error.problem or "not valid YAML"
+        if problem == "but found another document":
+            problem = "another document begins here, and one is expected"
+        raise ProfileError(f"{name}:{line}: {problem}") from None
     except (ValueError, KeyError) as error:  # a tag that its text belies, or a number of thousands of digits
         raise ProfileError(f"{name}: {str(error).split(';')[0]}") from None
     finally:

@@ -25,6 +25,10 @@ _IN_DOCUMENTS = {
 """Flags of `docker run` -> how documents say the same, and where to find it."""
 
 
+_VALUE = r"""["']?\s*:\s*["']?(?P<value>[^\s"',}]+)"""
+"""What follows a key of a document on its line."""
+
+
 def given_size(launch: LaunchSettings, name: str) -> float | None:
     """Return a size of the container [byte]; None where it is not said, or only docker can read it.
 
@@ -88,9 +92,13 @@ def _within(data: Any, *keys: str) -> Any:  # noqa: ANN401 - parsed
     return data
 
 
-def said_as(flag: str, text: str) -> tuple[str, int | None]:
-    """Return how a document says what a flag of docker says, and in which line; the flag if it does not."""
+def said_as(flag: str, value: object, text: str) -> tuple[str, int | None]:
+    """Return how a document says what a flag of docker says, and in which line; the flag if it does not.
+
+    Of several containers it is the one whose value it is.
+    """
     for name, pattern in _IN_DOCUMENTS.get(flag, {}).items():
-        if match := re.search(pattern, text, re.DOTALL):
-            return name, text.count("\n", 0, match.end()) + 1
+        for match in re.finditer(pattern + _VALUE, text, re.DOTALL):
+            if str(value) in (match["value"], str(quantity(match["value"]))):
+                return name, text.count("\n", 0, match.end()) + 1
     return flag, None

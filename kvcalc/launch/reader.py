@@ -75,11 +75,14 @@ def _from_document(text: str, name: str) -> LaunchSettings:
 
 
 def _document(text: str, name: str) -> tuple[Mapping[str, Any], Mapping[str, int]]:
-    from kvcalc.documents import parse_json, parse_yaml
+    from kvcalc.documents import parse_documents, parse_json
 
-    data = (parse_json if name.endswith(".json") else parse_yaml)(text, name)
-    if not isinstance(data, Mapping):
+    found = [parse_json(text, name)] if name.endswith(".json") else parse_documents(text, name)
+    found = [item for item in found if item is not None] or [None]
+    if not all(isinstance(item, Mapping) for item in found):
         raise ProfileError(f"{name}: expected keys and values")
+    # What several hold are manifests: of a pod among others.
+    data = found[0] if len(found) == 1 else {"items": found}
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*:", line)
@@ -117,7 +120,7 @@ def _relocated(launch: LaunchSettings, text: str) -> LaunchSettings:
         return launch.file if found is None else f"{launch.file}:{found}"
 
     def placed(item: Field) -> Field:
-        name, line = said_as(item.flag, text)
+        name, line = said_as(item.flag, item.value, text)
         return replace(item, where=f"{launch.file}:{line}" if line else where(item.flag), flag=name)
 
     fields = tuple(placed(item) for item in launch.fields)

@@ -3,6 +3,7 @@
 import pytest
 
 from kvcalc.api import plan, question_of, restore
+from kvcalc.errors import SettingsError
 from kvcalc.launch import parse_launch
 from kvcalc.launch.planning import plan_launch
 
@@ -161,6 +162,42 @@ def test_a_memory_volume_of_a_pod_is_decimal_without_an_i(check, limit, fits):
     assert ("shared-memory" in found) is not fits
     if not fits:
         assert "holds 8 GB" in found["shared-memory"][0].message
+
+
+MANIFESTS = """
+kind: Service
+---
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+        - image: nginx:1.27
+          resources: {limits: {memory: 1Gi}}
+        - image: lmsysorg/sglang:v0.5.3
+          command: [python3, -m, sglang.launch_server]
+          args: [--model-path, m, --enable-hierarchical-cache, --hicache-size, "400"]
+          resources:
+            requests:
+              memory: 500Gi
+            limits:
+              nvidia.com/gpu: "1"
+              memory: "80Gi"
+---
+"""
+
+
+def test_of_several_manifests_and_containers_the_engines_own_is_read(check):
+    (found,) = check(MANIFESTS, "all.yaml")["host-memory"]
+    # --hicache-size is GB, and 80 Gi are 85.9 GB
+    assert "comes to 400 GB" in found.message
+    assert "resources.limits.memory gives the container 85.9 GB (80 GiB)" in found.message
+    assert found.where == f"all.yaml:{1 + MANIFESTS[: MANIFESTS.index('80Gi')].count(chr(10))}"
+
+
+def test_several_documents_without_a_launch_are_refused_in_one_line():
+    with pytest.raises(SettingsError, match=r"^all\.yaml: no key of a vLLM or LMCache configuration, and no"):
+        parse_launch("kind: Service\n---\nkind: Pod\n", "all.yaml")
 
 
 def test_a_compose_file_limits_the_memory_of_its_deployment(check):
