@@ -24,9 +24,11 @@ _IN_DOCUMENTS = {
 }
 """Flags of `docker run` -> how documents say the same, and where to find it."""
 
-
 _VALUE = r"""["']?\s*:\s*["']?(?P<value>[^\s"',}]+)"""
 """What follows a key of a document on its line."""
+
+_LIMIT = ("resources", "limits", "memory")
+"""Where a container of a pod has its limit, and under `deploy` a compose service."""
 
 
 def given_size(launch: LaunchSettings, name: str) -> float | None:
@@ -80,10 +82,6 @@ def flags_of_container(data: Mapping[str, Any], mounts: Mapping[str, str]) -> li
             size = quantity(mounts[str(item["name"])])
             found.append("--ipc 'host'" if size is None else f"--shm-size '{size}'")
     return found
-
-
-_LIMIT = ("resources", "limits", "memory")
-"""Where a container of a pod has its limit, and under `deploy` a compose service."""
 
 
 def _within(data: Any, *keys: str) -> Any:  # noqa: ANN401 - parsed
