@@ -18,7 +18,8 @@ CheckConfig = Annotated[
     typer.Option(
         "--check-config",
         metavar="FILE",
-        help="Plan with a launch of vLLM, LMCache, SGLang or llama.cpp (script, flags, YAML) and check it.",
+        help="Plan with a launch of vLLM, LMCache, SGLang or llama.cpp (script, flags, YAML, compose file, "
+        "Kubernetes manifest) and check it.",
     ),
 ]
 Emit = Annotated[
