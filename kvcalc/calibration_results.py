@@ -19,6 +19,8 @@ class Calibrated:
     before_kind: str  # nominal, measured elsewhere, derived or assumed; empty where there was none
     measured: float  # on this machine
     range: tuple[float, float] | None  # of the measurement
+    source: str  # title of the source: what measured it
+    measured_on: str | None  # day of the measurement; null where a file of another tool does not tell it
 
 
 @record

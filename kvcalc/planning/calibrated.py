@@ -91,7 +91,9 @@ def _value(hardware: Hardware, key: str, found: Provenance) -> Calibrated:
     unit = _UNITS.get(key.rpartition(".")[2], "flop/second" if ".flops." in key else "1")
     before = found.before
     old, kind = (None, "") if before is None else (before.value, before.kind)
-    return Calibrated(key, unit, old, kind, float(now), found.range)
+    source = hardware.sources.get(found.source)
+    title, day = (found.source, None) if source is None else (source.title, source.measured)
+    return Calibrated(key, unit, old, kind, float(now), found.range, title, day)
 
 
 def _verdicts(earlier: PlanResult, result: PlanResult) -> tuple[Moved, ...]:

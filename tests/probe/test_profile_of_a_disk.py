@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kvcalc.cli import run
 from kvcalc.probe.imported import _left_out, imported
 from kvcalc.probe.profile_disk import disk_reads
 
@@ -72,3 +73,18 @@ def test_writes_are_no_reads(fio, tmp_path):
     path = fio(job(MIB, 8, 3_000_000_000), job(MIB, 8, 5_000_000_000, side="write"))
     found, _ = storage(path, tmp_path / "p.yaml")
     assert found["bandwidth"]["value"] == "3 GB/s"
+
+
+@pytest.mark.parametrize(("when", "said"), [(None, "fio-3.36"), (1_764_374_400, "fio-3.36, 2025-11-29")])
+def test_a_plan_says_which_tool_measured_the_disk_and_when(when, said, fio, tmp_path, capsys):
+    path = fio(job(MIB, 8, 6_500_000_000))
+    if when is not None:  # seconds since 1970 of 2025-11-29, 00:00 UTC
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"timestamp": when}))
+    target = tmp_path / "p.yaml"
+    imported(str(path), profile=str(target), base="h100-sxm-80gb")
+    assert run(["plan", "llama-3.1-8b", "--on", str(target), "--format", "json"]) == 0
+    (value,) = json.loads(capsys.readouterr().out)["calibration"]["values"]
+    assert value["source"].startswith("fio-3.36, imported by kvcalc probe ")
+    assert value["measured_on"] == (None if when is None else "2025-11-29")
+    assert run(["plan", "llama-3.1-8b", "--on", str(target)]) == 0
+    assert f"measured ({said})" in capsys.readouterr().out

@@ -1,12 +1,9 @@
 """What measuring the machine has changed, as a part of the page of a plan."""
 
-from collections.abc import Mapping
-
 from kvcalc.calibration_results import Calibrated, Calibration, Moved
 from kvcalc.output.fields import text
 from kvcalc.output.format import human, range_text
 from kvcalc.output.page import Cell, Grid, grid
-from kvcalc.results import Source
 
 _QUESTIONS = {"fits": "does it fit", "first_limit": "first limit", "offload": "restore or recompute"}
 _MOST = 8
@@ -16,11 +13,11 @@ IMPORTED = ", imported by kvcalc probe"
 """What follows the name of another tool in the title of a source."""
 
 
-def calibration_blocks(calibration: Calibration, sources: Mapping[str, Source]) -> tuple[Grid, ...]:
+def calibration_blocks(calibration: Calibration) -> tuple[Grid, ...]:
     """Return the measured values beside those before, and every verdict under both."""
     values: list[tuple[Cell | str, ...]] = [_value(item) for item in calibration.values]
     verdicts: list[tuple[Cell | str, ...]] = [_verdict(item) for item in calibration.verdicts]
-    tools = _tools(calibration, sources)
+    tools = _tools(calibration)
     header = ("value", "before", f"measured ({tools})" if tools else "measured", "range", "change")
     if not calibration.verdicts:
         said = (f"{calibration.reason[:1].upper()}{calibration.reason[1:]}.", _assumed(calibration))
@@ -37,11 +34,11 @@ def calibration_blocks(calibration: Calibration, sources: Mapping[str, Source]) 
     )
 
 
-def _tools(calibration: Calibration, sources: Mapping[str, Source]) -> str:
-    """Return which other tools measured the values; nothing where the probe did."""
-    titles = [sources[item.key].source for item in calibration.values if item.key in sources]
-    tools = dict.fromkeys(title.split()[0] for title in titles if IMPORTED in title)
-    return ", ".join(tools)
+def _tools(calibration: Calibration) -> str:
+    """Return which other tools measured the values, and the day where known; nothing where the probe did."""
+    others = [item for item in calibration.values if IMPORTED in item.source]
+    tools = [(item.source.partition(IMPORTED)[0].split()[0], item.measured_on) for item in others]
+    return "; ".join(dict.fromkeys(tool if day is None else f"{tool}, {day}" for tool, day in tools))
 
 
 def _value(item: Calibrated) -> tuple[Cell | str, ...]:

@@ -56,7 +56,7 @@ def page(result: PlanResult) -> Page:
         *((fleet_block(result.fleet),) if result.fleet else ()),
         *(transfer_block(result.transfer) if result.transfer else ()),
         _eviction(result),
-        *(calibration_blocks(result.calibration, result.sources) if result.calibration else ()),
+        *(calibration_blocks(result.calibration) if result.calibration else ()),
     ]
     if result.flips:
         blocks.append(_flips(result))
