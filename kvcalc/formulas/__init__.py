@@ -35,6 +35,7 @@ _MODULES = {
         "sessions_that_fit",
         "sweep_time",
     ),
+    "chunks": ("chunked_prefill_time",),
     "collective": ("all_reduce_time",),
     "cost": (
         "MILLION",
@@ -98,7 +99,6 @@ _MODULES = {
         "attention_flops",
         "capped_entries",
         "chunked_entries",
-        "chunked_prefill_time",
         "dense_flop_per_token",
         "full_entries",
         "prefill_flops",

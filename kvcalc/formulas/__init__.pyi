@@ -22,6 +22,7 @@ from kvcalc.formulas.capacity import sequences_of_replica as sequences_of_replic
 from kvcalc.formulas.capacity import sessions_short as sessions_short
 from kvcalc.formulas.capacity import sessions_that_fit as sessions_that_fit
 from kvcalc.formulas.capacity import sweep_time as sweep_time
+from kvcalc.formulas.chunks import chunked_prefill_time as chunked_prefill_time
 from kvcalc.formulas.collective import all_reduce_time as all_reduce_time
 from kvcalc.formulas.cost import MILLION as MILLION
 from kvcalc.formulas.cost import NO_SAVING as NO_SAVING
@@ -70,7 +71,6 @@ from kvcalc.formulas.prefill import FLOP_PER_MULTIPLY_ADD as FLOP_PER_MULTIPLY_A
 from kvcalc.formulas.prefill import attention_flops as attention_flops
 from kvcalc.formulas.prefill import capped_entries as capped_entries
 from kvcalc.formulas.prefill import chunked_entries as chunked_entries
-from kvcalc.formulas.prefill import chunked_prefill_time as chunked_prefill_time
 from kvcalc.formulas.prefill import dense_flop_per_token as dense_flop_per_token
 from kvcalc.formulas.prefill import full_entries as full_entries
 from kvcalc.formulas.prefill import prefill_flops as prefill_flops

@@ -9,13 +9,9 @@ import numpy as np
 
 from kvcalc.engines.layout import Layout
 from kvcalc.formulas.capacity import sweep_time
+from kvcalc.formulas.chunks import chunked_prefill_time
 from kvcalc.formulas.collective import all_reduce_time
-from kvcalc.formulas.prefill import (
-    chunked_prefill_time,
-    dense_flop_per_token,
-    prefill_flops,
-    prefill_time,
-)
+from kvcalc.formulas.prefill import dense_flop_per_token, prefill_flops, prefill_time
 from kvcalc.parameters import Parameters
 from kvcalc.planning.calibration import Calibration, calibrated
 from kvcalc.planning.memory import step_tokens
