@@ -82,9 +82,7 @@ def _swap(speed: Speed, tokens: int, tier: Offload, book: Notebook) -> float:
     return float(book.run(swap_time, size=size, **rates).total)
 
 
-def ways(
-    speed: Speed, bandwidth: BytesPerSecond, write: BytesPerSecond = math.inf
-) -> dict[str, BytesPerSecond]:
+def ways(speed: Speed, bandwidth: BytesPerSecond, write: BytesPerSecond) -> dict[str, BytesPerSecond]:
     """Return the rates at which a tier takes a victim and gives it back; arrays too.
 
     `bandwidth` is what it gives to one GPU, and `write` what it takes from one.
